@@ -1,1 +1,23 @@
+//! Names, ids, types, schemas, deltas and errors: the words that every other crate speaks.
+//!
+//! Knows nothing of SQL text, operators, disks or sockets.
+#![deny(missing_docs)]
 
+pub mod catalog;
+pub mod column;
+pub mod delta;
+pub mod error;
+pub mod hash;
+pub mod ids;
+pub mod object;
+pub mod options;
+pub mod suggest;
+pub mod types;
+
+pub use catalog::{Catalog, CatalogChange, CatalogTransaction};
+pub use column::{Column, schema_of};
+pub use delta::Delta;
+pub use error::{SqlError, SqlResult, SqlState};
+pub use ids::{Epoch, ObjectId, VNODES, VNode, WorkerIndex};
+pub use object::{CatalogObject, ConnectorSpec, ObjectDefinition, ObjectKind};
+pub use types::SqlType;
