@@ -107,10 +107,7 @@ impl Delta {
     /// If `keep` has another length.
     pub fn filter(&self, keep: &BooleanArray) -> Result<Delta, ArrowError> {
         let weights = self.weights.as_ref().map(|w| filter(w, keep)).transpose()?;
-        Ok(Delta {
-            batch: filter_record_batch(&self.batch, keep)?,
-            weights: weights.map(|w| Int64Array::from(w.to_data())),
-        })
+        Ok(Delta { batch: filter_record_batch(&self.batch, keep)?, weights: weights.map(|w| Int64Array::from(w.to_data())) })
     }
 
     /// The rows at these places.
@@ -119,19 +116,13 @@ impl Delta {
     /// If a place is out of range.
     pub fn take(&self, rows: &UInt32Array) -> Result<Delta, ArrowError> {
         let weights = self.weights.as_ref().map(|w| take(w, rows, None)).transpose()?;
-        Ok(Delta {
-            batch: take_record_batch(&self.batch, rows)?,
-            weights: weights.map(|w| Int64Array::from(w.to_data())),
-        })
+        Ok(Delta { batch: take_record_batch(&self.batch, rows)?, weights: weights.map(|w| Int64Array::from(w.to_data())) })
     }
 
     /// `length` rows from `offset` on, without a copy.
     #[must_use]
     pub fn slice(&self, offset: usize, length: usize) -> Delta {
-        Delta {
-            batch: self.batch.slice(offset, length),
-            weights: self.weights.as_ref().map(|w| w.slice(offset, length)),
-        }
+        Delta { batch: self.batch.slice(offset, length), weights: self.weights.as_ref().map(|w| w.slice(offset, length)) }
     }
 
     /// The same change the other way round.
@@ -150,9 +141,10 @@ impl Delta {
             return Ok(only.clone());
         }
         let batch = concat_batches(schema, deltas.iter().map(|d| &d.batch))?;
-        let weights = deltas.iter().any(|d| d.weights.is_some()).then(|| {
-            Int64Array::from_iter_values(deltas.iter().flat_map(|d| (0..d.num_rows()).map(|row| d.weight(row))))
-        });
+        let weights = deltas
+            .iter()
+            .any(|d| d.weights.is_some())
+            .then(|| Int64Array::from_iter_values(deltas.iter().flat_map(|d| (0..d.num_rows()).map(|row| d.weight(row)))));
         Ok(Delta { batch, weights })
     }
 }

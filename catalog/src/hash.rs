@@ -10,10 +10,10 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Date32Type, Date64Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
-    IntervalUnit, Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimeUnit,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    DataType, Date32Type, Date64Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    IntervalMonthDayNanoType, IntervalUnit, Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
+    TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
@@ -85,9 +85,11 @@ fn hash_column(column: &ArrayRef, first: bool, hashes: &mut [u64]) -> Result<(),
         DataType::Timestamp(TimeUnit::Millisecond, _) => primitive!(TimestampMillisecondType, |v| v as u64),
         DataType::Timestamp(TimeUnit::Microsecond, _) => primitive!(TimestampMicrosecondType, |v| v as u64),
         DataType::Timestamp(TimeUnit::Nanosecond, _) => primitive!(TimestampNanosecondType, |v| v as u64),
-        DataType::Interval(IntervalUnit::MonthDayNano) => primitive!(IntervalMonthDayNanoType, |v: arrow::datatypes::IntervalMonthDayNano| {
-            mix((v.months as u64) << 32 | (v.days as u32 as u64)) ^ v.nanoseconds as u64
-        }),
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            primitive!(IntervalMonthDayNanoType, |v: arrow::datatypes::IntervalMonthDayNano| {
+                mix((v.months as u64) << 32 | (v.days as u32 as u64)) ^ v.nanoseconds as u64
+            })
+        }
         DataType::Decimal128(_, _) => fold_decimal(column.as_primitive(), first, hashes),
         DataType::Utf8 => fold_strings(column.as_string(), first, hashes),
         DataType::Utf8View => fold_string_views(column.as_string_view(), first, hashes),

@@ -106,10 +106,8 @@ impl Options {
     pub fn finish(self) -> SqlResult<()> {
         match self.values.keys().next() {
             None => Ok(()),
-            Some(name) => {
-                Err(SqlError::new(SqlState::InvalidParameterValue, format!("{} has no option \"{name}\"", self.owner))
-                    .with_hint(suggest::hint(name, self.known.iter().copied())))
-            }
+            Some(name) => Err(SqlError::new(SqlState::InvalidParameterValue, format!("{} has no option \"{name}\"", self.owner))
+                .with_hint(suggest::hint(name, self.known.iter().copied()))),
         }
     }
 

@@ -122,9 +122,9 @@ impl SqlType {
             DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
                 SqlType::Array(Box::new(SqlType::from_field(item)?))
             }
-            DataType::Struct(fields) => SqlType::Record(
-                fields.iter().map(|f| Ok((f.name().clone(), SqlType::from_field(f)?))).collect::<SqlResult<_>>()?,
-            ),
+            DataType::Struct(fields) => {
+                SqlType::Record(fields.iter().map(|f| Ok((f.name().clone(), SqlType::from_field(f)?))).collect::<SqlResult<_>>()?)
+            }
             DataType::Dictionary(_, value) => SqlType::from_arrow(value)?,
             other => {
                 return Err(SqlError::new(SqlState::FeatureNotSupported, format!("type {other} has no SQL counterpart")));
@@ -252,9 +252,11 @@ impl SqlType {
             SqlType::Json,
             SqlType::Jsonb,
         ];
-        SCALARS.iter().find(|t| t.oid() == oid).cloned().or_else(|| {
-            SCALARS.iter().find(|t| t.array_oid() == oid).map(|t| SqlType::Array(Box::new(t.clone())))
-        })
+        SCALARS
+            .iter()
+            .find(|t| t.oid() == oid)
+            .cloned()
+            .or_else(|| SCALARS.iter().find(|t| t.array_oid() == oid).map(|t| SqlType::Array(Box::new(t.clone()))))
     }
 
     /// The type modifier that Postgres sends with this type, −1 for none.

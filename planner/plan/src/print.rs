@@ -1,0 +1,129 @@
+//! Prints a plan, the same for the same plan: one node per line, the root first, inputs indented by two more.
+
+use crate::node::{DeltaKind, Exchange, NodeId, PlanNode, StreamPlan};
+use crate::operator::Operator;
+use std::fmt::{self, Write};
+
+impl fmt::Display for StreamPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_node(self, self.root().id, None, 0, f)
+    }
+}
+
+fn write_node(
+    plan: &StreamPlan,
+    id: NodeId,
+    exchange: Option<&Exchange>,
+    depth: usize,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let node = plan.node(id);
+    write!(f, "{:indent$}{}", "", describe(plan, node), indent = depth * 2)?;
+    write!(f, " kind={}", if node.kind == DeltaKind::Append { "append" } else { "retract" })?;
+    if !node.key.is_empty() {
+        write!(f, " unique=[{}]", names(node, &node.key))?;
+    }
+    if !node.watermarks.is_empty() {
+        write!(f, " watermark=[{}]", names(node, &node.watermark_columns()))?;
+    }
+    if let Some(exchange) = exchange {
+        write!(f, " to={}", exchange_text(node, exchange))?;
+    }
+    writeln!(f)?;
+    node.inputs.iter().try_for_each(|edge| write_node(plan, edge.from, Some(&edge.exchange), depth + 1, f))
+}
+
+fn exchange_text(from: &PlanNode, exchange: &Exchange) -> String {
+    match exchange {
+        Exchange::Local => "local".into(),
+        Exchange::Hash(columns) => format!("hash[{}]", names(from, columns)),
+        Exchange::Single => "single".into(),
+        Exchange::Broadcast => "broadcast".into(),
+    }
+}
+
+/// The names of a node's columns with their places: `auction@0, price@2`.
+fn names(node: &PlanNode, columns: &[usize]) -> String {
+    columns.iter().map(|c| format!("{}@{c}", node.schema.field(*c).name())).collect::<Vec<_>>().join(", ")
+}
+
+fn describe(plan: &StreamPlan, node: &PlanNode) -> String {
+    let input = |port: usize| plan.node(node.inputs[port].from);
+    let mut text = node.operator.name().to_string();
+    match &node.operator {
+        Operator::Source { object, .. } | Operator::TableInput { object } | Operator::Relation { object, .. } => {
+            let all: Vec<usize> = (0..node.schema.fields().len()).collect();
+            write!(text, " object={object} columns=[{}]", names(node, &all)).expect("a string takes all");
+        }
+        Operator::WatermarkFilter { spec } => {
+            write!(text, " column={} delay_us={}", names(node, &[spec.column]), spec.delay_us).expect("a string takes all");
+        }
+        Operator::Values { batch } => write!(text, " rows={}", batch.num_rows()).expect("a string takes all"),
+        Operator::Map { predicate, exprs } => {
+            if let Some(predicate) = predicate {
+                write!(text, " where={predicate}").expect("a string takes all");
+            }
+            let shown: Vec<String> = exprs.iter().map(|e| format!("{}: {}", e.name, e.expr)).collect();
+            write!(text, " exprs=[{}]", shown.join(", ")).expect("a string takes all");
+        }
+        Operator::Unnest { column } | Operator::EmitOnClose { column } => {
+            write!(text, " column={}", names(node, &[*column])).expect("a string takes all");
+        }
+        Operator::Aggregate { keys, calls, time_key } => {
+            let shown: Vec<String> = calls.iter().map(|c| describe_call(input(0), c)).collect();
+            write!(text, " keys=[{}] calls=[{}]", names(input(0), keys), shown.join(", ")).expect("a string takes all");
+            if let Some(place) = time_key {
+                write!(text, " forgets_below={}", names(input(0), &[keys[*place]])).expect("a string takes all");
+            }
+        }
+        Operator::Join { join_type, on, residual, null_aware, null_equals_null, time_key } => {
+            let pair = |(l, r): &(usize, usize)| format!("{} = {}", names(input(0), &[*l]), names(input(1), &[*r]));
+            write!(text, " type={} on=[{}]", join_type.name(), on.iter().map(pair).collect::<Vec<_>>().join(", "))
+                .expect("a string takes all");
+            if let Some(residual) = residual {
+                write!(text, " where={residual}").expect("a string takes all");
+            }
+            if *null_aware {
+                text.push_str(" null_aware");
+            }
+            if *null_equals_null {
+                text.push_str(" null_equals_null");
+            }
+            if let Some(place) = time_key {
+                write!(text, " forgets_below={}", pair(&on[*place])).expect("a string takes all");
+            }
+        }
+        Operator::TopN { partition, order, offset, limit, with_rank } => {
+            let key = |k: &crate::SortKey| {
+                let direction = if k.descending { " desc" } else { "" };
+                let nulls =
+                    if k.nulls_first != k.descending { if k.nulls_first { " nulls first" } else { " nulls last" } } else { "" };
+                format!("{}{direction}{nulls}", names(input(0), &[k.column]))
+            };
+            let order: Vec<String> = order.iter().map(key).collect();
+            write!(text, " partition=[{}] order=[{}]", names(input(0), partition), order.join(", ")).expect("a string takes all");
+            if *offset > 0 {
+                write!(text, " offset={offset}").expect("a string takes all");
+            }
+            if let Some(limit) = limit {
+                write!(text, " limit={limit}").expect("a string takes all");
+            }
+            if *with_rank {
+                text.push_str(" with_rank");
+            }
+        }
+        Operator::Union => {}
+        Operator::Materialize { key, .. } => write!(text, " key=[{}]", names(node, key)).expect("a string takes all"),
+        Operator::Sink { mode, key, .. } => {
+            write!(text, " mode={mode:?} key=[{}]", names(node, key)).expect("a string takes all")
+        }
+    }
+    text
+}
+
+fn describe_call(input: &PlanNode, call: &crate::AggregateCall) -> String {
+    let distinct = if call.distinct { "distinct " } else { "" };
+    let argument = call.argument.map_or("*".into(), |c| names(input, &[c]));
+    let filter = call.filter.map_or(String::new(), |c| format!(" filter {}", names(input, &[c])));
+    format!("{}({distinct}{argument}){filter}", call.function.name())
+}
