@@ -12,7 +12,8 @@ pub struct NodeId(pub usize);
 /// The dataflow of one job. Every worker builds all of it, in the order of its nodes.
 #[derive(Clone, Debug)]
 pub struct StreamPlan {
-    /// PLAN-1: the inputs of a node come before it; the last node is the root: a `Materialize` or a `Sink`.
+    /// PLAN-1: the inputs of a node come before it; the last node is the root: a `Materialize` or a `Sink`. Several nodes
+    /// may read one: what a query says twice is computed once.
     pub nodes: Vec<PlanNode>,
 }
 

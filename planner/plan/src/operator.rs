@@ -104,7 +104,8 @@ pub enum Operator {
     },
     /// All rows of all inputs.
     Union,
-    /// Holds rows back until the watermark on `column` has reached its value; then gives them once, for good.
+    /// Holds rows back until the watermark on `column` is above its value, so that no more change of such a row can come;
+    /// then gives them once, for good.
     EmitOnClose {
         /// A column that carries a watermark: a window's end.
         column: usize,

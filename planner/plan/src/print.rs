@@ -1,24 +1,65 @@
-//! Prints a plan, the same for the same plan: one node per line, the root first, inputs indented by two more.
+//! Prints a plan, the same for the same plan: one node per line, the root first, inputs indented by two more. A node that
+//! several read is printed under the first of them with its number, and referred to by that under the others.
 
 use crate::node::{DeltaKind, Exchange, NodeId, PlanNode, StreamPlan};
 use crate::operator::Operator;
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
+use thalweg_catalog::ObjectId;
 
+/// Prints objects by their ids.
 impl fmt::Display for StreamPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_node(self, self.root().id, None, 0, f)
+        f.write_str(&self.to_text(&|id| id.to_string()))
     }
 }
 
-fn write_node(
-    plan: &StreamPlan,
-    id: NodeId,
-    exchange: Option<&Exchange>,
-    depth: usize,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    let node = plan.node(id);
-    write!(f, "{:indent$}{}", "", describe(plan, node), indent = depth * 2)?;
+impl StreamPlan {
+    /// The plan in print, with objects by the names that `name_of` gives.
+    pub fn to_text(&self, name_of: &dyn Fn(ObjectId) -> String) -> String {
+        let mut printer = Printer { plan: self, name_of, printed: BTreeSet::new(), text: String::new() };
+        printer.write_node(self.root().id, None, 0).expect("a string takes all");
+        printer.text
+    }
+}
+
+struct Printer<'a> {
+    plan: &'a StreamPlan,
+    name_of: &'a dyn Fn(ObjectId) -> String,
+    printed: BTreeSet<NodeId>,
+    text: String,
+}
+
+impl Printer<'_> {
+    fn write_node(&mut self, id: NodeId, exchange: Option<&Exchange>, depth: usize) -> fmt::Result {
+        let plan = self.plan;
+        let node = plan.node(id);
+        let is_shared = plan.nodes.iter().flat_map(|n| &n.inputs).filter(|e| e.from == id).count() > 1;
+        let is_first = self.printed.insert(id);
+        write!(self.text, "{:indent$}", "", indent = depth * 2)?;
+        if is_first {
+            write!(self.text, "{}", describe(plan, node, self.name_of))?;
+            write_facts(node, &mut self.text)?;
+        } else {
+            write!(self.text, "{}", node.operator.name())?;
+        }
+        if is_shared {
+            write!(self.text, " {}#{}", if is_first { "" } else { "as above " }, id.0)?;
+        }
+        if let Some(exchange) = exchange {
+            write!(self.text, " to={}", exchange_text(node, exchange))?;
+        }
+        writeln!(self.text)?;
+        if is_first {
+            for edge in &node.inputs {
+                self.write_node(edge.from, Some(&edge.exchange), depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_facts(node: &PlanNode, f: &mut String) -> fmt::Result {
     write!(f, " kind={}", if node.kind == DeltaKind::Append { "append" } else { "retract" })?;
     if !node.key.is_empty() {
         write!(f, " unique=[{}]", names(node, &node.key))?;
@@ -26,11 +67,7 @@ fn write_node(
     if !node.watermarks.is_empty() {
         write!(f, " watermark=[{}]", names(node, &node.watermark_columns()))?;
     }
-    if let Some(exchange) = exchange {
-        write!(f, " to={}", exchange_text(node, exchange))?;
-    }
-    writeln!(f)?;
-    node.inputs.iter().try_for_each(|edge| write_node(plan, edge.from, Some(&edge.exchange), depth + 1, f))
+    Ok(())
 }
 
 fn exchange_text(from: &PlanNode, exchange: &Exchange) -> String {
@@ -47,13 +84,13 @@ fn names(node: &PlanNode, columns: &[usize]) -> String {
     columns.iter().map(|c| format!("{}@{c}", node.schema.field(*c).name())).collect::<Vec<_>>().join(", ")
 }
 
-fn describe(plan: &StreamPlan, node: &PlanNode) -> String {
+fn describe(plan: &StreamPlan, node: &PlanNode, name_of: &dyn Fn(ObjectId) -> String) -> String {
     let input = |port: usize| plan.node(node.inputs[port].from);
     let mut text = node.operator.name().to_string();
     match &node.operator {
         Operator::Source { object, .. } | Operator::TableInput { object } | Operator::Relation { object, .. } => {
             let all: Vec<usize> = (0..node.schema.fields().len()).collect();
-            write!(text, " object={object} columns=[{}]", names(node, &all)).expect("a string takes all");
+            write!(text, " object={} columns=[{}]", name_of(*object), names(node, &all)).expect("a string takes all");
         }
         Operator::WatermarkFilter { spec } => {
             write!(text, " column={} delay_us={}", names(node, &[spec.column]), spec.delay_us).expect("a string takes all");

@@ -2,6 +2,9 @@
 
 /// A watermark on an output column that follows from one on an input column. Where several mappings name one output
 /// column, its watermark is the least of theirs, and there is none until all have one.
+///
+/// A `Relation` has no input: its mappings have port 0, and `input` is the object's declared column, whose watermark its
+/// own job has. A `WatermarkFilter` makes its watermark: its mapping names the column alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WatermarkMapping {
     /// The input's port.

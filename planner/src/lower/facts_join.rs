@@ -1,0 +1,128 @@
+//! What follows from a join: its own rules for keys, places and watermarks.
+
+use super::facts::{Facts, Spread, identity, latest};
+use super::root::Context;
+use std::collections::BTreeMap;
+use thalweg_catalog::{SqlError, SqlResult};
+use thalweg_plan::{DeltaKind, Exchange, JoinType, Operator, PlanNode};
+
+/// Puts the pairs of a join in the order in which one side's rows are spread already, so that they can stay.
+pub(super) fn prefer_present_order(node: &mut PlanNode, facts: &[Facts]) {
+    let Operator::Join { on, .. } = &mut node.operator else {
+        return;
+    };
+    let [left, right] = node.inputs.as_mut_slice() else {
+        return;
+    };
+    if !matches!(left.exchange, Exchange::Hash(_)) {
+        return;
+    }
+    let sides: [(&Spread, fn(&(usize, usize)) -> usize); 2] =
+        [(&facts[left.from.0].spread, |pair| pair.0), (&facts[right.from.0].spread, |pair| pair.1)];
+    for (spread, column_of) in sides {
+        if let Spread::ByHash(by) = spread
+            && by.len() == on.len()
+            && let Some(order) = by.iter().map(|c| on.iter().position(|p| column_of(p) == *c)).collect::<Option<Vec<_>>>()
+            && (0..on.len()).all(|p| order.contains(&p))
+        {
+            *on = order.into_iter().map(|p| on[p]).collect();
+            left.exchange = Exchange::Hash(on.iter().map(|p| p.0).collect());
+            right.exchange = Exchange::Hash(on.iter().map(|p| p.1).collect());
+            return;
+        }
+    }
+}
+
+/// The facts of a join's output, and a notice if its state can't be bounded.
+pub(super) fn join_facts(
+    node: &mut PlanNode,
+    before: &[PlanNode],
+    inputs: &[&Facts],
+    context: &Context<'_>,
+) -> SqlResult<(Facts, Option<String>)> {
+    let [left, right] = inputs else {
+        return Err(SqlError::internal("PLAN-1: a join has two inputs"));
+    };
+    let width = before[node.inputs[0].from.0].schema.fields().len();
+    let Operator::Join { join_type, on, time_key, null_aware, .. } = &mut node.operator else {
+        return Err(SqlError::internal("PLAN-1: facts of a join are asked of another node"));
+    };
+    let join_type = *join_type;
+    let timed: Vec<usize> =
+        (0..on.len()).filter(|p| left.times.contains_key(&on[*p].0) && right.times.contains_key(&on[*p].1)).collect();
+    let left_times: BTreeMap<usize, i64> = timed.iter().filter_map(|p| Some((*p, *left.times.get(&on[*p].0)?))).collect();
+    *time_key = latest(timed.iter().copied(), &left_times).map(|place| timed[place]);
+    for place in &timed {
+        let (l, r) = on[*place];
+        let outputs = [l, width + r];
+        for output in &outputs[..if join_type.left_only() { 1 } else { 2 }] {
+            node.watermarks.push(identity(0, l, *output));
+            node.watermarks.push(identity(1, r, *output));
+        }
+    }
+    let is_append = left.kind == DeltaKind::Append
+        && right.kind == DeltaKind::Append
+        && matches!(join_type, JoinType::Inner | JoinType::LeftSemi);
+    let present_left = left.present.iter().copied().filter(|_| !join_type.keeps_right());
+    let present_right = right.present.iter().map(|c| c + width).filter(|_| !join_type.keeps_left() && !join_type.left_only());
+    let streams = if join_type.left_only() { left.streams.clone() } else { &left.streams | &right.streams };
+    let facts = Facts {
+        kind: if is_append { DeltaKind::Append } else { DeltaKind::Retract },
+        key: join_key(join_type, on, left, right, width),
+        spread: join_spread(join_type, on, *null_aware, width),
+        present: present_left.chain(present_right).collect(),
+        streams,
+        ..Facts::unknown()
+    };
+    let notice = if time_key.is_some() { None } else { notice(on.is_empty(), left, right, context) };
+    Ok((facts, notice))
+}
+
+fn join_key(join_type: JoinType, on: &[(usize, usize)], left: &Facts, right: &Facts, width: usize) -> Option<Vec<usize>> {
+    if join_type.left_only() {
+        return left.key.clone();
+    }
+    let moved = |key: &[usize]| key.iter().map(|c| c + width).collect::<Vec<usize>>();
+    // A row that meets at most one partner stays as unique as it was.
+    let left_once = left.key.as_ref().is_some_and(|key| key.iter().all(|c| on.iter().any(|p| p.0 == *c)));
+    let right_once = right.key.as_ref().is_some_and(|key| key.iter().all(|c| on.iter().any(|p| p.1 == *c)));
+    let left_key = left.key.clone().filter(|_| right_once && !join_type.keeps_right());
+    let right_key = right.key.as_deref().map(moved).filter(|_| left_once && !join_type.keeps_left());
+    let both = left.key.as_ref().zip(right.key.as_ref()).map(|(l, r)| l.iter().copied().chain(moved(r)).collect::<Vec<_>>());
+    // Padded rows of both sides could look alike where either's key can be all NULL.
+    let is_told_apart = |facts: &Facts| facts.key.iter().flatten().any(|c| facts.present.contains(c));
+    let both = both.filter(|_| join_type != JoinType::Full || is_told_apart(left) || is_told_apart(right));
+    [left_key, right_key, both].into_iter().flatten().min_by_key(Vec::len)
+}
+
+fn join_spread(join_type: JoinType, on: &[(usize, usize)], null_aware: bool, width: usize) -> Spread {
+    if on.is_empty() || null_aware {
+        return Spread::OnOne;
+    }
+    match join_type {
+        JoinType::Right => Spread::ByHash(on.iter().map(|p| p.1 + width).collect()),
+        // Padded rows of either side are where their own key is, so neither side's columns tell for all.
+        JoinType::Full => Spread::Anywhere,
+        JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti => {
+            Spread::ByHash(on.iter().map(|p| p.0).collect())
+        }
+    }
+}
+
+/// What a user is told when a join has to keep every row that a source ever brings.
+fn notice(is_cross: bool, left: &Facts, right: &Facts, context: &Context<'_>) -> Option<String> {
+    let kept = &left.streams | &right.streams;
+    let names: Vec<String> =
+        kept.iter().map(|id| context.catalog.get(*id).map_or_else(|| id.to_string(), |o| format!("\"{}\"", o.name))).collect();
+    let names = names.join(" and ");
+    match (is_cross, kept.is_empty()) {
+        (true, true) => Some("a join without an equality compares every row of one side with every row of the other".into()),
+        (true, false) => Some(format!(
+            "a join without an equality keeps every row of {names} and compares each with every row of the other side; add an equality between columns of both sides"
+        )),
+        (false, false) => Some(format!(
+            "a join keeps every row of {names}; join on a column with a watermark on both sides, such as the window of TUMBLE or HOP, to bound its state"
+        )),
+        (false, true) => None,
+    }
+}
