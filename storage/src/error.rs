@@ -1,5 +1,6 @@
 //! What goes wrong with disks, object stores and what stands on them.
 
+use thalweg_catalog::SqlError;
 use thiserror::Error;
 
 /// A failure of storage. `Display` says what was being tried on which file; the cause is the source.
@@ -64,6 +65,33 @@ pub enum StorageError {
     /// Metadata could not be encoded or decoded.
     #[error("metadata could not be encoded or decoded")]
     Json(#[from] serde_json::Error),
+    /// Another process is using the store's directory.
+    #[error("\"{path}\" is in use by another server ({owner})")]
+    InUse {
+        /// The directory.
+        path: String,
+        /// What is known of that server.
+        owner: String,
+    },
+    /// The place of the store is not understood.
+    #[error("\"{url}\" is not a place to store in: {reason}")]
+    Place {
+        /// As it was given.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An earlier failure left unknown what is durable, so nothing more is written until a restart has read it back.
+    #[error("\"{path}\" takes no more writes after an earlier failure: {reason}")]
+    Poisoned {
+        /// What was being written.
+        path: String,
+        /// The earlier failure.
+        reason: String,
+    },
+    /// A catalog change that can't be made, as the user is told.
+    #[error(transparent)]
+    Refused(#[from] SqlError),
     /// State was asked for in another shape than it was registered with.
     #[error("state table \"{table}\" was registered in another form: {reason}")]
     Shape {
@@ -72,6 +100,18 @@ pub enum StorageError {
         /// The difference.
         reason: String,
     },
+}
+
+impl StorageError {
+    /// What `action` on the file `path` failed with.
+    pub(crate) fn file(action: &'static str, path: &std::path::Path, source: std::io::Error) -> StorageError {
+        StorageError::File { action, path: path.display().to_string(), source }
+    }
+
+    /// The stored file `path` is not what was written.
+    pub(crate) fn corrupt(path: &str, reason: impl Into<String>) -> StorageError {
+        StorageError::Corrupt { path: path.to_string(), reason: reason.into() }
+    }
 }
 
 /// The result of whatever can fail with a [`StorageError`].
