@@ -91,4 +91,16 @@ pub trait Operator {
 pub trait RowErrors {
     /// Adds `weight` to the error `reason` for the row shown as `row`.
     fn report(&mut self, row: &str, reason: &str, weight: i64);
+
+    /// Counts rows that were dropped.
+    fn dropped(&mut self, _why: Dropped, _rows: u64) {}
+}
+
+/// Why rows were dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dropped {
+    /// Their time is below what the watermark has closed.
+    Late,
+    /// They take back a row that is not there (any more).
+    Unmatched,
 }

@@ -1,0 +1,117 @@
+//! The watermark up to which an operator has forgotten (or given away) its rows, and the index of what it keeps by time.
+
+use crate::error::OperatorError;
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
+use std::collections::{BTreeMap, HashMap};
+use thalweg_catalog::{Delta, VNode};
+use thalweg_storage::state::{CellTable, OperatorState};
+
+/// HORIZON-1: nothing below `value` is in state, and no row below it is let in.
+///
+/// It is state itself: after a restart the rows of closed times must stay out. Every worker of a job has the same value at a
+/// checkpoint, so on a rescale it does not matter whose is kept.
+pub struct Horizon {
+    value: i64,
+    cell: CellTable,
+}
+
+const CELL: &[u8] = b"watermark";
+
+impl Horizon {
+    /// The horizon as of the last checkpoint, or one that lets in all.
+    ///
+    /// # Errors
+    /// If state can't be read.
+    pub fn open(state: &OperatorState) -> Result<Horizon, OperatorError> {
+        let cell = state.cell_table("horizon", VNode(0))?;
+        let value = match cell.get(CELL) {
+            None => i64::MIN,
+            Some(bytes) => i64::from_le_bytes(
+                bytes
+                    .as_slice()
+                    .try_into()
+                    .map_err(|_| OperatorError::Invariant("HORIZON-1", format!("a stored horizon has {} bytes", bytes.len())))?,
+            ),
+        };
+        Ok(Horizon { value, cell })
+    }
+
+    /// The watermark, in microseconds since 1970. What is below is gone.
+    pub fn value(&self) -> i64 {
+        self.value
+    }
+
+    /// Moves on to `watermark`; never back. Whether it moved.
+    pub fn advance(&mut self, watermark: Option<i64>) -> bool {
+        match watermark {
+            Some(watermark) if watermark > self.value => {
+                self.value = watermark;
+                self.cell.put(CELL, &watermark.to_le_bytes());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The rows that are not late by this column, and how many were. NULL is never late.
+    ///
+    /// # Errors
+    /// If the column is not a time.
+    pub fn on_time(&self, delta: Delta, column: usize) -> Result<(Delta, u64), OperatorError> {
+        if self.value == i64::MIN {
+            return Ok((delta, 0));
+        }
+        let times = micros(delta.batch().column(column))?;
+        let keep: BooleanArray = times.iter().map(|t| Some(t.is_none_or(|t| t >= self.value))).collect();
+        match delta.num_rows() - keep.true_count() {
+            0 => Ok((delta, 0)),
+            late => Ok((delta.filter(&keep)?, late as u64)),
+        }
+    }
+}
+
+/// The values of a time column in microseconds since 1970.
+///
+/// # Errors
+/// `Plan` if the column is not a time.
+pub fn micros(column: &ArrayRef) -> Result<Int64Array, OperatorError> {
+    let column = match column.data_type() {
+        DataType::Timestamp(TimeUnit::Microsecond, _) => column.clone(),
+        DataType::Timestamp(_, zone) => cast(column, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?,
+        DataType::Date32 => cast(column, &DataType::Timestamp(TimeUnit::Microsecond, None))?,
+        other => return Err(OperatorError::Plan(format!("a column of type {other} can't carry a watermark"))),
+    };
+    Ok(column.as_primitive::<TimestampMicrosecondType>().reinterpret_cast::<Int64Type>())
+}
+
+/// The keys in state by their time, so that they can be forgotten. Held in memory, rebuilt from state on opening.
+#[derive(Default)]
+pub struct TimeIndex {
+    keys: BTreeMap<i64, HashMap<Box<[u8]>, u64, ahash::RandomState>>,
+}
+
+impl TimeIndex {
+    /// Notes a key.
+    pub fn insert(&mut self, time: i64, hash: u64, key: &[u8]) {
+        let keys = self.keys.entry(time).or_default();
+        if !keys.contains_key(key) {
+            keys.insert(key.into(), hash);
+        }
+    }
+
+    /// Takes out up to about `keys_max` keys whose time is below `horizon`, with their hashes, earliest first.
+    pub fn take_below(&mut self, horizon: i64, keys_max: usize) -> Vec<(u64, Box<[u8]>)> {
+        let mut taken = Vec::new();
+        while taken.len() < keys_max {
+            match self.keys.first_entry() {
+                Some(entry) if *entry.key() < horizon => {
+                    taken.extend(entry.remove().into_iter().map(|(key, hash)| (hash, key)));
+                }
+                _ => break,
+            }
+        }
+        taken
+    }
+}
