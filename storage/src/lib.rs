@@ -10,6 +10,7 @@ pub mod manifest;
 pub mod object;
 pub mod state;
 pub mod table_log;
+pub mod worker_store;
 
 pub use catalog_log::CatalogLog;
 pub use checkpoint::{CheckpointAttempt, CheckpointStore};
@@ -18,3 +19,4 @@ pub use generation::{Generation, GenerationClaim};
 pub use manifest::{CheckpointManifest, CheckpointNumber, FileEntry, JobEntry, WorkerFiles};
 pub use object::{ObjectStore, S3Options};
 pub use table_log::{LogEntry, TableLog};
+pub use worker_store::{WorkerStore, WorkerStoreOptions};

@@ -1,6 +1,23 @@
 //! Ordered entries by key: the sides of a join, the rows of a top-N group, the values under `MIN`, `MAX` and `DISTINCT`.
+//!
+//! A key is in memory with all its entries or not at all. Bounded by `OperatorState::shrink`, which writes what is dirty and evicts
+//! whole keys that were not used lately. Once a key has been evicted, a key that is not in memory costs a read; that a key has
+//! no entries is remembered too, so that probing in vain costs one read and not many.
+//!
+//! A stored value is: count, extra (i64 each), and the length of the key (u32), which tells key and sub-key apart; all little-endian.
 
+use super::database::{BatchWriter, Database, damaged, stored_key};
+use super::directory::StoredTable;
+use super::slot_index::SlotIndex;
+use super::{FlushStats, RowCodec, StateTable};
 use crate::error::StorageResult;
+use entries::{Entries, allocated};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use thalweg_catalog::VNode;
+
+mod entries;
 
 /// What is kept for an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -13,39 +30,122 @@ pub struct Entry {
 
 /// For each key an ordered map from sub-key bytes to an [`Entry`], write-back over the worker's database. A key's entries
 /// are loaded together when the key is first used.
-pub struct SortedTable {}
+pub struct SortedTable {
+    keys: Rc<RefCell<Keys>>,
+}
+
+pub(crate) struct Keys {
+    database: Arc<Database>,
+    table: Arc<StoredTable>,
+    codec: RowCodec,
+    index: SlotIndex,
+    slots: Vec<KeyEntries>,
+    free: Vec<u32>,
+    /// Slots whose entries must be written.
+    dirty: Vec<u32>,
+    /// What keys and entries hold on the heap.
+    heap_bytes: usize,
+    /// Every key is in memory: what is not found there is not stored.
+    complete: bool,
+}
+
+#[derive(Default)]
+struct KeyEntries {
+    hash: u64,
+    key: Box<[u8]>,
+    entries: Entries,
+    dirty: bool,
+    /// Asked for since the last eviction.
+    used: bool,
+    /// The slot holds a key.
+    taken: bool,
+}
+
+/// The bytes of a stored entry's value.
+const VALUE_BYTES: usize = 20;
+
+impl Entry {
+    fn to_stored(self, key_bytes: usize) -> [u8; VALUE_BYTES] {
+        let mut value = [0; VALUE_BYTES];
+        value[..8].copy_from_slice(&self.count.to_le_bytes());
+        value[8..16].copy_from_slice(&self.extra.to_le_bytes());
+        value[16..].copy_from_slice(&(key_bytes as u32).to_le_bytes());
+        value
+    }
+
+    /// An entry and the length of its key.
+    pub(crate) fn of_stored(value: &[u8]) -> StorageResult<(Entry, usize)> {
+        let Ok(bytes) = <[u8; VALUE_BYTES]>::try_from(value) else {
+            return Err(damaged(format!("an entry of a sorted table has {} bytes instead of {VALUE_BYTES}", value.len())));
+        };
+        let number = |at: usize| bytes[at..at + 8].iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b)) as i64;
+        let key_bytes = u32::from_le_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]);
+        Ok((Entry { count: number(0), extra: number(8) }, key_bytes as usize))
+    }
+}
 
 impl SortedTable {
+    pub(crate) fn open(database: Arc<Database>, table: Arc<StoredTable>) -> StorageResult<(SortedTable, Rc<RefCell<Keys>>)> {
+        let keys = Rc::new(RefCell::new(Keys {
+            codec: RowCodec::new(&table.spec.key)?,
+            complete: database.is_empty(table.table_id)?,
+            database,
+            table,
+            index: SlotIndex::default(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            dirty: Vec::new(),
+            heap_bytes: 0,
+        }));
+        Ok((SortedTable { keys: Rc::clone(&keys) }, keys))
+    }
+
     /// Adds to an entry's count; gives the entry before and after. An entry whose count becomes 0 is removed.
     ///
     /// # Errors
     /// If the database can't be read.
-    pub fn add(&mut self, _hash: u64, _key: &[u8], _sub: &[u8], _count: i64) -> StorageResult<(Entry, Entry)> {
-        todo!()
+    pub fn add(&mut self, hash: u64, key: &[u8], sub: &[u8], count: i64) -> StorageResult<(Entry, Entry)> {
+        let keys = &mut *self.keys.borrow_mut();
+        let slot = keys.fetch_or_make(hash, key)?;
+        Ok(keys.change(slot, |entries| entries.update(sub, |entry| entry.count += count)))
     }
 
     /// The entry, all zero if there is none.
     ///
     /// # Errors
     /// If the database can't be read.
-    pub fn get(&mut self, _hash: u64, _key: &[u8], _sub: &[u8]) -> StorageResult<Entry> {
-        todo!()
+    pub fn get(&mut self, hash: u64, key: &[u8], sub: &[u8]) -> StorageResult<Entry> {
+        let keys = &mut *self.keys.borrow_mut();
+        Ok(keys.fetch(hash, key)?.map_or_else(Entry::default, |entries| entries.get(sub)))
     }
 
     /// Sets an entry's `extra`. Does nothing if there is no such entry.
     ///
     /// # Errors
     /// If the database can't be read.
-    pub fn set_extra(&mut self, _hash: u64, _key: &[u8], _sub: &[u8], _extra: i64) -> StorageResult<()> {
-        todo!()
+    pub fn set_extra(&mut self, hash: u64, key: &[u8], sub: &[u8], extra: i64) -> StorageResult<()> {
+        let keys = &mut *self.keys.borrow_mut();
+        if let Some(slot) = keys.fetch_slot(hash, key)? {
+            keys.change(slot, |entries| {
+                entries.update(sub, |entry| {
+                    if entry.count != 0 {
+                        entry.extra = extra;
+                    }
+                })
+            });
+        }
+        Ok(())
     }
 
     /// Visits a key's entries in order of their sub-keys until the visitor returns false.
     ///
     /// # Errors
     /// If the database can't be read.
-    pub fn scan(&mut self, _hash: u64, _key: &[u8], _visit: impl FnMut(&[u8], Entry) -> bool) -> StorageResult<()> {
-        todo!()
+    pub fn scan(&mut self, hash: u64, key: &[u8], visit: impl FnMut(&[u8], Entry) -> bool) -> StorageResult<()> {
+        if let Some(entries) = self.keys.borrow_mut().fetch(hash, key)? {
+            entries.scan(None, visit);
+        }
+        Ok(())
     }
 
     /// Like `scan`, from the first sub-key that is greater than `after` on.
@@ -54,43 +154,245 @@ impl SortedTable {
     /// If the database can't be read.
     pub fn scan_after(
         &mut self,
-        _hash: u64,
-        _key: &[u8],
-        _after: &[u8],
-        _visit: impl FnMut(&[u8], Entry) -> bool,
+        hash: u64,
+        key: &[u8],
+        after: &[u8],
+        visit: impl FnMut(&[u8], Entry) -> bool,
     ) -> StorageResult<()> {
-        todo!()
+        if let Some(entries) = self.keys.borrow_mut().fetch(hash, key)? {
+            entries.scan(Some(after), visit);
+        }
+        Ok(())
     }
 
     /// The last entry of a key.
     ///
     /// # Errors
     /// If the database can't be read.
-    pub fn last(&mut self, _hash: u64, _key: &[u8]) -> StorageResult<Option<(Vec<u8>, Entry)>> {
-        todo!()
+    pub fn last(&mut self, hash: u64, key: &[u8]) -> StorageResult<Option<(Vec<u8>, Entry)>> {
+        let keys = &mut *self.keys.borrow_mut();
+        Ok(keys.fetch(hash, key)?.and_then(|entries| entries.last().map(|(sub, entry)| (sub.to_vec(), entry))))
     }
 
     /// How many entries a key has.
     ///
     /// # Errors
     /// If the database can't be read.
-    pub fn entries(&mut self, _hash: u64, _key: &[u8]) -> StorageResult<usize> {
-        todo!()
+    pub fn entries(&mut self, hash: u64, key: &[u8]) -> StorageResult<usize> {
+        Ok(self.keys.borrow_mut().fetch(hash, key)?.map_or(0, |entries| entries.live()))
     }
 
     /// Removes a key with all its entries.
     ///
     /// # Errors
     /// If the database can't be read.
-    pub fn remove_key(&mut self, _hash: u64, _key: &[u8]) -> StorageResult<()> {
-        todo!()
+    pub fn remove_key(&mut self, hash: u64, key: &[u8]) -> StorageResult<()> {
+        let keys = &mut *self.keys.borrow_mut();
+        if let Some(slot) = keys.fetch_slot(hash, key)? {
+            keys.change(slot, Entries::clear);
+        }
+        Ok(())
     }
 
     /// Visits every stored key once, in memory or not, in no order. For rebuilding an index after a restore.
     ///
     /// # Errors
     /// If the database can't be read, or what the visitor returns.
-    pub fn for_each_key(&self, _visit: &mut dyn FnMut(u64, &[u8]) -> StorageResult<()>) -> StorageResult<()> {
-        todo!()
+    pub fn for_each_key(&self, visit: &mut dyn FnMut(u64, &[u8]) -> StorageResult<()>) -> StorageResult<()> {
+        let keys = self.keys.borrow();
+        for slot in keys.slots.iter().filter(|s| s.entries.live() > 0) {
+            visit(slot.hash, &slot.key)?;
+        }
+        if keys.complete {
+            return Ok(());
+        }
+        let key_bytes = |value: &[u8], _: &[u8]| Ok(Entry::of_stored(value)?.1);
+        super::scan_hashed(&keys.database, &keys.table, &keys.codec, key_bytes, |hash, key, _| {
+            if keys.find(hash, key).is_none() { visit(hash, key) } else { Ok(()) }
+        })
     }
 }
+
+impl Keys {
+    fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
+        self.index.find(hash, |slot| {
+            let found = &self.slots[slot as usize];
+            found.hash == hash && *found.key == *key
+        })
+    }
+
+    /// The entries of a key, from memory or the database.
+    fn fetch(&mut self, hash: u64, key: &[u8]) -> StorageResult<Option<&Entries>> {
+        let slot = self.fetch_slot(hash, key)?;
+        Ok(slot.map(|slot| &self.slots[slot as usize].entries))
+    }
+
+    /// The slot of a key; none only if it has no entries.
+    fn fetch_slot(&mut self, hash: u64, key: &[u8]) -> StorageResult<Option<u32>> {
+        match self.find(hash, key) {
+            Some(slot) => {
+                self.slots[slot as usize].used = true;
+                Ok(Some(slot))
+            }
+            None if self.complete => Ok(None),
+            None => {
+                let entries = self.load(hash, key)?;
+                Ok(Some(self.insert(hash, key, entries)))
+            }
+        }
+    }
+
+    fn fetch_or_make(&mut self, hash: u64, key: &[u8]) -> StorageResult<u32> {
+        Ok(match self.fetch_slot(hash, key)? {
+            Some(slot) => slot,
+            None => self.insert(hash, key, Entries::default()),
+        })
+    }
+
+    fn load(&self, hash: u64, key: &[u8]) -> StorageResult<Entries> {
+        let mut entries = Entries::default();
+        let prefix = stored_key(self.table.table_id, VNode::of_hash(hash), key, &[]);
+        self.database.scan_prefix(&prefix, |stored, value| {
+            let (entry, key_bytes) = Entry::of_stored(value)?;
+            // Encoded keys are never the start of another, but nothing here depends on it.
+            if key_bytes == key.len() {
+                entries.load(&stored[prefix.len()..], entry);
+            }
+            Ok(true)
+        })?;
+        Ok(entries)
+    }
+
+    fn insert(&mut self, hash: u64, key: &[u8], entries: Entries) -> u32 {
+        self.heap_bytes += allocated(key.len()) + entries.memory_bytes();
+        let new = KeyEntries { hash, key: key.into(), entries, dirty: false, used: true, taken: true };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = new;
+                slot
+            }
+            None => {
+                self.slots.push(new);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.index.insert(hash, slot, |slot| self.slots[slot as usize].hash);
+        slot
+    }
+
+    /// Changes a key's entries, and keeps account of what that needs.
+    fn change<T>(&mut self, slot: u32, change: impl FnOnce(&mut Entries) -> T) -> T {
+        let found = &mut self.slots[slot as usize];
+        let before = found.entries.memory_bytes();
+        let result = change(&mut found.entries);
+        self.heap_bytes = self.heap_bytes - before + found.entries.memory_bytes();
+        if found.entries.is_blank() && self.complete {
+            self.release(slot);
+        } else if !found.dirty {
+            found.dirty = true;
+            self.dirty.push(slot);
+        }
+        result
+    }
+
+    /// Forgets a key whose entries are all stored.
+    fn release(&mut self, slot: u32) {
+        let hash = self.slots[slot as usize].hash;
+        self.index.remove(hash, slot, |slot| self.slots[slot as usize].hash);
+        let gone = std::mem::take(&mut self.slots[slot as usize]);
+        self.heap_bytes -= allocated(gone.key.len()) + gone.entries.memory_bytes();
+        self.free.push(slot);
+    }
+
+    /// Keeps only the keys that `keep` picks; slots change.
+    fn retain(&mut self, mut keep: impl FnMut(&mut KeyEntries) -> bool) {
+        self.index.clear();
+        self.free = Vec::new();
+        self.dirty = Vec::new();
+        self.heap_bytes = 0;
+        for mut found in std::mem::take(&mut self.slots) {
+            if found.taken && keep(&mut found) {
+                let slot = self.slots.len() as u32;
+                if found.dirty {
+                    self.dirty.push(slot);
+                }
+                self.heap_bytes += allocated(found.key.len()) + found.entries.memory_bytes();
+                let hash = found.hash;
+                self.slots.push(found);
+                self.index.insert(hash, slot, |slot| self.slots[slot as usize].hash);
+            }
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.heap_bytes
+            + self.slots.capacity() * size_of::<KeyEntries>()
+            + self.index.memory_bytes()
+            + (self.free.capacity() + self.dirty.capacity()) * size_of::<u32>()
+    }
+}
+
+impl StateTable for RefCell<Keys> {
+    fn stored(&self) -> Arc<StoredTable> {
+        Arc::clone(&self.borrow().table)
+    }
+
+    fn flush(&self) -> StorageResult<FlushStats> {
+        let keys = &mut *self.borrow_mut();
+        let database = Arc::clone(&keys.database);
+        let mut writer = BatchWriter::new(&database);
+        let table = keys.table.table_id;
+        for slot in std::mem::take(&mut keys.dirty) {
+            let found = &mut keys.slots[slot as usize];
+            // A slot that was released since stays in the list, and can stand there twice.
+            if !std::mem::take(&mut found.dirty) {
+                continue;
+            }
+            let (vnode, before) = (VNode::of_hash(found.hash), found.entries.memory_bytes());
+            found.entries.flush(|sub, entry| match entry {
+                Some(entry) => writer.put(table, vnode, &found.key, sub, &entry.to_stored(found.key.len())),
+                None => writer.delete(table, vnode, &found.key, sub),
+            })?;
+            keys.heap_bytes = keys.heap_bytes - before + found.entries.memory_bytes();
+            if found.entries.is_blank() {
+                keys.release(slot);
+            }
+        }
+        writer.finish()
+    }
+
+    fn evict(&self, bytes: usize) {
+        let keys = &mut *self.borrow_mut();
+        let memory = keys.memory_bytes();
+        let mut surplus = memory.saturating_sub(bytes);
+        if surplus == 0 {
+            return;
+        }
+        let size = |found: &KeyEntries| size_of::<KeyEntries>() + 12 + allocated(found.key.len()) + found.entries.memory_bytes();
+        let idle = keys.slots.iter().filter(|f| f.taken && !f.dirty && !f.used).map(size).sum::<usize>();
+        let mut surplus_used = surplus.saturating_sub(idle);
+        let mut dropped = false;
+        keys.retain(|found| {
+            let quota = if found.used { &mut surplus_used } else { &mut surplus };
+            found.used = false;
+            if found.dirty || *quota == 0 {
+                return true;
+            }
+            *quota = quota.saturating_sub(size(found));
+            dropped = true;
+            false
+        });
+        keys.complete &= !dropped;
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.borrow().memory_bytes()
+    }
+
+    fn hot_entries(&self) -> usize {
+        self.borrow().slots.iter().map(|s| s.entries.live()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,315 @@
+//! The worker's RocksDB and the form of what is stored in it.
+//!
+//! A stored key is: table id (u32, big-endian), vnode (u16, big-endian), the key's bytes, and for a sorted table the sub-key's. So
+//! a table is one range, and a vnode of a table too. Table 0 is the directory, table 1 holds counters. There is no write-ahead
+//! log: what makes state durable is the checkpoint, and what was written after it is computed again.
+
+use super::directory::{Directory, StoredTable, TableEntry};
+use crate::error::{StorageError, StorageResult};
+use parking_lot::RwLock;
+use rocksdb::{DB, DBPinnableSlice, DBRawIterator, ReadOptions, Snapshot, WriteBatch, WriteOptions};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use thalweg_catalog::{Epoch, VNode};
+
+/// Where the directory of tables is kept.
+pub(crate) const DIRECTORY_TABLE: u32 = 0;
+/// Where row counts are kept, by table id.
+pub(crate) const COUNTER_TABLE: u32 = 1;
+/// The first id that is given to a table.
+pub(crate) const FIRST_TABLE: u32 = 16;
+/// Table id and vnode.
+pub(crate) const PREFIX_BYTES: usize = 6;
+/// A write to the database is cut at about this many bytes.
+const BATCH_BYTES: usize = 1 << 20;
+/// How many keys are read at once.
+const READ_KEYS: usize = 1024;
+
+/// The name of the one column family: `rocksdb` reads in batches only from a named one.
+pub(crate) const COLUMN_FAMILY: &str = "default";
+
+/// One worker's database, used by its thread for writing and by any thread for reading.
+pub(crate) struct Database {
+    db: DB,
+    pub(crate) directory: RwLock<Directory>,
+    /// Counts writes, so that a snapshot can be shared while there are none.
+    writes: AtomicU64,
+    shared: RwLock<Option<(u64, Weak<OwnedSnapshot>)>>,
+}
+
+/// The bytes of a stored key.
+pub(crate) fn stored_key(table: u32, vnode: VNode, key: &[u8], sub: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(PREFIX_BYTES + key.len() + sub.len());
+    write_stored_key(&mut stored, table, vnode, key, sub);
+    stored
+}
+
+/// Puts a stored key into a buffer that is used again and again.
+#[inline]
+pub(crate) fn write_stored_key(stored: &mut Vec<u8>, table: u32, vnode: VNode, key: &[u8], sub: &[u8]) {
+    stored.clear();
+    stored.extend_from_slice(&table.to_be_bytes());
+    stored.extend_from_slice(&vnode.0.to_be_bytes());
+    stored.extend_from_slice(key);
+    stored.extend_from_slice(sub);
+}
+
+/// The first stored key that is greater than all that start with `prefix`; none if there is no such.
+pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let kept = prefix.iter().rposition(|b| *b != u8::MAX)?;
+    let mut after = prefix[..=kept].to_vec();
+    after[kept] += 1;
+    Some(after)
+}
+
+/// The vnode of a stored key.
+pub(crate) fn vnode_of(stored: &[u8]) -> StorageResult<VNode> {
+    match stored.get(4..PREFIX_BYTES) {
+        Some(bytes) => Ok(VNode(u16::from_be_bytes([bytes[0], bytes[1]]))),
+        None => Err(damaged("a stored key is too short to have a vnode")),
+    }
+}
+
+/// What is found in the database is not what we write there.
+pub(crate) fn damaged(reason: impl Into<String>) -> StorageError {
+    StorageError::Corrupt { path: "the state database".to_string(), reason: reason.into() }
+}
+
+fn failed(action: &'static str) -> impl Fn(rocksdb::Error) -> StorageError {
+    move |source| StorageError::Database { action, source }
+}
+
+impl Database {
+    /// Takes over a database that has been opened, and reads its directory.
+    pub(crate) fn new(db: DB) -> StorageResult<Arc<Database>> {
+        let database =
+            Database { db, directory: RwLock::new(Directory::default()), writes: AtomicU64::new(0), shared: RwLock::new(None) };
+        let mut entries = Vec::new();
+        database.scan_prefix(&DIRECTORY_TABLE.to_be_bytes(), |key, value| {
+            entries.push(TableEntry::from_json(&key[4..], value)?);
+            Ok(true)
+        })?;
+        *database.directory.write() = Directory::new(entries)?;
+        Ok(Arc::new(database))
+    }
+
+    /// The table of this name, with an id; written down if it is new. `wanted.table_id` is ignored.
+    pub(crate) fn register(&self, wanted: TableEntry) -> StorageResult<Arc<StoredTable>> {
+        let registered = self.directory.write().register(wanted)?;
+        if registered.changed {
+            let mut batch = WriteBatch::default();
+            batch.put(directory_key(&registered.table.path()), registered.table.to_json()?);
+            self.write(batch)?;
+        }
+        Ok(registered.table)
+    }
+
+    pub(crate) fn raw(&self) -> &DB {
+        &self.db
+    }
+
+    /// Writes a batch, without a log.
+    pub(crate) fn write(&self, batch: WriteBatch) -> StorageResult<()> {
+        let mut options = WriteOptions::default();
+        options.disable_wal(true);
+        let written = self.db.write_opt(batch, &options).map_err(failed("write"));
+        self.writes.fetch_add(1, Ordering::Release);
+        written
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> StorageResult<Option<DBPinnableSlice<'_>>> {
+        self.db.get_pinned(key).map_err(failed("read a key"))
+    }
+
+    /// Reads many keys, and gives each place with what was found.
+    pub(crate) fn get_many(
+        &self,
+        keys: &[Vec<u8>],
+        snapshot: Option<&OwnedSnapshot>,
+        mut found: impl FnMut(usize, Option<&[u8]>) -> StorageResult<()>,
+    ) -> StorageResult<()> {
+        let family = self.db.cf_handle(COLUMN_FAMILY).ok_or_else(|| damaged("the column family is missing"))?;
+        let mut options = ReadOptions::default();
+        if let Some(snapshot) = snapshot {
+            options.set_snapshot(&snapshot.snapshot);
+        }
+        for (piece, keys) in keys.chunks(READ_KEYS).enumerate() {
+            let values = self.db.batched_multi_get_cf_opt(family, keys, false, &options);
+            for (place, value) in values.into_iter().enumerate() {
+                let value = value.map_err(failed("read keys"))?;
+                found(piece * READ_KEYS + place, value.as_deref())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits what is stored under a prefix, in order, until the visitor returns false.
+    pub(crate) fn scan_prefix(&self, prefix: &[u8], visit: impl FnMut(&[u8], &[u8]) -> StorageResult<bool>) -> StorageResult<()> {
+        self.scan_from(prefix, prefix, None, visit)
+    }
+
+    /// Like `scan_prefix`, from `start` on, at a snapshot if one is given.
+    pub(crate) fn scan_from(
+        &self,
+        prefix: &[u8],
+        start: &[u8],
+        snapshot: Option<&OwnedSnapshot>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> StorageResult<bool>,
+    ) -> StorageResult<()> {
+        let mut iterator = self.iterator(prefix, snapshot);
+        iterator.seek(start);
+        while let Some((key, value)) = iterator.item() {
+            if !visit(key, value)? {
+                return Ok(());
+            }
+            iterator.next();
+        }
+        iterator.status().map_err(failed("scan"))
+    }
+
+    fn iterator(&self, prefix: &[u8], snapshot: Option<&OwnedSnapshot>) -> DBRawIterator<'_> {
+        let mut options = ReadOptions::default();
+        if let Some(snapshot) = snapshot {
+            options.set_snapshot(&snapshot.snapshot);
+        }
+        options.set_iterate_lower_bound(prefix);
+        if let Some(end) = after_prefix(prefix) {
+            options.set_iterate_upper_bound(end);
+        }
+        self.db.raw_iterator_opt(options)
+    }
+
+    /// Whether a table has no entries.
+    pub(crate) fn is_empty(&self, table: u32) -> StorageResult<bool> {
+        let mut empty = true;
+        self.scan_prefix(&table.to_be_bytes(), |_, _| {
+            empty = false;
+            Ok(false)
+        })?;
+        Ok(empty)
+    }
+
+    /// How many rows a view has stored, and as of which epoch.
+    pub(crate) fn view_counter(&self, table: u32) -> StorageResult<(i64, Epoch)> {
+        match self.get(&counter_key(table))? {
+            None => Ok((0, Epoch::default())),
+            Some(value) => match <[u8; 16]>::try_from(&*value).map(u128::from_le_bytes) {
+                Ok(both) => Ok((both as u64 as i64, Epoch((both >> 64) as u64))),
+                Err(_) => Err(damaged("a counter does not have 16 bytes")),
+            },
+        }
+    }
+
+    /// What is stored now, whatever is written later.
+    pub(crate) fn snapshot(self: &Arc<Database>) -> Arc<OwnedSnapshot> {
+        let writes = self.writes.load(Ordering::Acquire);
+        if let Some((at, snapshot)) = &*self.shared.read()
+            && *at == writes
+            && let Some(snapshot) = snapshot.upgrade()
+        {
+            return snapshot;
+        }
+        let snapshot = Arc::new(OwnedSnapshot::new(self));
+        *self.shared.write() = Some((writes, Arc::downgrade(&snapshot)));
+        snapshot
+    }
+}
+
+/// Where the directory entry of a table is kept.
+pub(crate) fn directory_key(path: &str) -> Vec<u8> {
+    [DIRECTORY_TABLE.to_be_bytes().as_slice(), path.as_bytes()].concat()
+}
+
+/// A view's row count and epoch as they are stored.
+pub(crate) fn counter_value(rows: i64, epoch: Epoch) -> [u8; 16] {
+    (u128::from(epoch.0) << 64 | u128::from(rows as u64)).to_le_bytes()
+}
+
+/// Where the counter of a table is kept.
+pub(crate) fn counter_key(table: u32) -> [u8; 8] {
+    let mut key = [0; 8];
+    key[..4].copy_from_slice(&COUNTER_TABLE.to_be_bytes());
+    key[4..].copy_from_slice(&table.to_be_bytes());
+    key
+}
+
+/// A snapshot that keeps its database open, so that it can be held by any thread for as long as it takes.
+pub(crate) struct OwnedSnapshot {
+    // Dropped before the database: fields are dropped in order.
+    snapshot: Snapshot<'static>,
+    database: Arc<Database>,
+}
+
+impl OwnedSnapshot {
+    fn new(database: &Arc<Database>) -> OwnedSnapshot {
+        let database = Arc::clone(database);
+        // SAFETY: the reference lives in a snapshot that is dropped before `database`, which owns what it points to at an address
+        // that does not change, and that is never lent with its claimed lifetime: `database()` and reads borrow from `self`.
+        let db = unsafe { &*std::ptr::from_ref(&database.db) };
+        OwnedSnapshot { snapshot: db.snapshot(), database }
+    }
+
+    pub(crate) fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+}
+
+/// Collects writes and hands them to the database about a megabyte at a time.
+pub(crate) struct BatchWriter<'a> {
+    database: &'a Database,
+    batch: WriteBatch,
+    stored: Vec<u8>,
+    pub(crate) stats: super::FlushStats,
+}
+
+impl<'a> BatchWriter<'a> {
+    pub(crate) fn new(database: &'a Database) -> BatchWriter<'a> {
+        BatchWriter { database, batch: WriteBatch::default(), stored: Vec::new(), stats: super::FlushStats::default() }
+    }
+
+    fn count(&mut self, bytes: usize) -> StorageResult<()> {
+        self.stats.entries += 1;
+        self.stats.bytes += bytes as u64;
+        if self.batch.size_in_bytes() >= BATCH_BYTES {
+            self.database.write(std::mem::take(&mut self.batch))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn put(&mut self, table: u32, vnode: VNode, key: &[u8], sub: &[u8], value: &[u8]) -> StorageResult<()> {
+        write_stored_key(&mut self.stored, table, vnode, key, sub);
+        self.batch.put(&self.stored, value);
+        self.count(self.stored.len() + value.len())
+    }
+
+    pub(crate) fn delete(&mut self, table: u32, vnode: VNode, key: &[u8], sub: &[u8]) -> StorageResult<()> {
+        write_stored_key(&mut self.stored, table, vnode, key, sub);
+        self.batch.delete(&self.stored);
+        self.count(self.stored.len())
+    }
+
+    /// Adds to a count, which starts from 0.
+    pub(crate) fn add(&mut self, table: u32, vnode: VNode, key: &[u8], count: i64) -> StorageResult<()> {
+        write_stored_key(&mut self.stored, table, vnode, key, &[]);
+        self.batch.merge(&self.stored, count.to_le_bytes());
+        self.count(self.stored.len() + size_of::<i64>())
+    }
+
+    pub(crate) fn put_stored(&mut self, stored: &[u8], value: &[u8]) -> StorageResult<()> {
+        self.batch.put(stored, value);
+        self.count(stored.len() + value.len())
+    }
+
+    pub(crate) fn delete_stored(&mut self, stored: &[u8]) -> StorageResult<()> {
+        self.batch.delete(stored);
+        self.count(stored.len())
+    }
+
+    /// Writes what is left.
+    pub(crate) fn finish(self) -> StorageResult<super::FlushStats> {
+        if !self.batch.is_empty() {
+            self.database.write(self.batch)?;
+        }
+        Ok(self.stats)
+    }
+}

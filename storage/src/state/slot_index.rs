@@ -1,0 +1,144 @@
+//! An open-addressing index from hashes to slots. The rows themselves lie in an arena elsewhere; the caller compares keys.
+//!
+//! A bucket is one word: the upper half of the hash as a tag, and the slot + 1 (0 is an empty bucket). Linear probing from the
+//! low bits of the hash, removal by shifting back, at most 7/10 full. One word for a bucket means one cache miss for most
+//! probes, and a batch of probes can be started before any of them is needed.
+
+/// Slots by hash.
+#[derive(Debug, Default)]
+pub(crate) struct SlotIndex {
+    /// A power of two, or none at all.
+    buckets: Vec<u64>,
+    used: usize,
+}
+
+const TAG: u64 = 0xffff_ffff_0000_0000;
+
+impl SlotIndex {
+    /// An index that takes `capacity` slots without growing.
+    pub(crate) fn with_capacity(capacity: usize) -> SlotIndex {
+        let mut index = SlotIndex::default();
+        if capacity > 0 {
+            index.buckets = vec![0; buckets_for(capacity)];
+        }
+        index
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.buckets.capacity() * size_of::<u64>()
+    }
+
+    #[inline]
+    fn mask(&self) -> usize {
+        self.buckets.len().wrapping_sub(1)
+    }
+
+    /// The slot that the first bucket of this hash holds, if its tag is right: a guess to be checked against the key. Having no
+    /// branch on memory, a loop of these lets the processor wait for many cache lines at once.
+    #[inline]
+    pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
+        let bucket = *self.buckets.get(hash as usize & self.mask())?;
+        (bucket & TAG == hash & TAG && bucket as u32 != 0).then(|| bucket as u32 - 1)
+    }
+
+    /// The slot of this hash for which `equal` holds.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, mut equal: impl FnMut(u32) -> bool) -> Option<u32> {
+        if self.buckets.is_empty() {
+            return None;
+        }
+        let mut place = hash as usize & self.mask();
+        loop {
+            let bucket = self.buckets[place];
+            if bucket as u32 == 0 {
+                return None;
+            }
+            if bucket & TAG == hash & TAG && equal(bucket as u32 - 1) {
+                return Some(bucket as u32 - 1);
+            }
+            place = (place + 1) & self.mask();
+        }
+    }
+
+    /// Adds a slot that is not yet there. `hash_of` tells the hashes of the others, for growing.
+    #[inline]
+    pub(crate) fn insert(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) {
+        if (self.used + 1) * 10 > self.buckets.len() * 7 {
+            self.grow(hash_of);
+        }
+        self.place(hash, slot);
+        self.used += 1;
+    }
+
+    #[inline]
+    fn place(&mut self, hash: u64, slot: u32) {
+        let mask = self.mask();
+        let mut place = hash as usize & mask;
+        while self.buckets[place] as u32 != 0 {
+            place = (place + 1) & mask;
+        }
+        self.buckets[place] = hash & TAG | u64::from(slot + 1);
+    }
+
+    #[cold]
+    fn grow(&mut self, hash_of: impl Fn(u32) -> u64) {
+        let old = std::mem::take(&mut self.buckets);
+        self.buckets = vec![0; buckets_for(self.used + 1).max(old.len() * 2)];
+        for bucket in old {
+            if bucket as u32 != 0 {
+                let slot = bucket as u32 - 1;
+                self.place(hash_of(slot), slot);
+            }
+        }
+    }
+
+    /// Takes a slot out, if it is there.
+    pub(crate) fn remove(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) {
+        if self.buckets.is_empty() {
+            return;
+        }
+        let mask = self.mask();
+        let mut hole = hash as usize & mask;
+        loop {
+            match self.buckets[hole] as u32 {
+                0 => return,
+                found if found == slot + 1 => break,
+                _ => hole = (hole + 1) & mask,
+            }
+        }
+        self.used -= 1;
+        // Shift back whatever a probe could no longer reach across the hole.
+        let mut place = hole;
+        loop {
+            place = (place + 1) & mask;
+            let bucket = self.buckets[place];
+            if bucket as u32 == 0 {
+                break;
+            }
+            let home = hash_of(bucket as u32 - 1) as usize & mask;
+            if place.wrapping_sub(home) & mask >= place.wrapping_sub(hole) & mask {
+                self.buckets[hole] = bucket;
+                hole = place;
+            }
+        }
+        self.buckets[hole] = 0;
+    }
+
+    /// All slots, in no order.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
+        self.buckets.iter().filter(|b| **b as u32 != 0).map(|b| *b as u32 - 1)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.buckets = Vec::new();
+        self.used = 0;
+    }
+}
+
+fn buckets_for(capacity: usize) -> usize {
+    (capacity * 10).div_ceil(7).next_power_of_two().max(8)
+}

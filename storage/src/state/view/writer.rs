@@ -1,0 +1,257 @@
+//! The writing side of a view: applies, completes, flushes.
+
+use super::layer::{Change, Layer};
+use super::layout::Layout;
+use super::scan::stored_count;
+use super::{Generation, Generations, ViewReader, ViewShared};
+use crate::error::{StorageError, StorageResult};
+use crate::state::FlushStats;
+use crate::state::database::{BatchWriter, Database, counter_key, counter_value, stored_key};
+use crate::state::directory::StoredTable;
+use crate::state::slot_index::SlotIndex;
+use arrow::datatypes::SchemaRef;
+use parking_lot::RwLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
+use thalweg_catalog::hash::hash_bytes;
+use thalweg_catalog::{Delta, Epoch, VNode};
+use tokio::sync::watch;
+
+/// Where the newest version of a key is that has changed since the last flush.
+#[derive(Clone, Copy)]
+pub(super) struct Touched {
+    pub(super) hash: u64,
+    pub(super) layer: u32,
+    pub(super) row: u32,
+}
+
+/// The state of the writing side.
+pub(crate) struct Writer {
+    pub(super) layout: Arc<Layout>,
+    pub(super) database: Arc<Database>,
+    table: Arc<StoredTable>,
+    shared: Arc<ViewShared>,
+    completed: watch::Sender<Epoch>,
+    /// The layers of the current generation.
+    pub(super) layers: Vec<Arc<Layer>>,
+    /// With a key: the keys that have changed since the last flush, and where they are in `touched`.
+    pub(super) index: SlotIndex,
+    pub(super) touched: Vec<Touched>,
+    /// How many rows there are, with what is not yet complete.
+    pub(super) rows: i64,
+    /// Nothing is stored: what has not changed is not there.
+    pub(super) blank: bool,
+    pub(super) unmatched: u64,
+}
+
+impl Writer {
+    pub(super) fn open(
+        database: Arc<Database>,
+        table: Arc<StoredTable>,
+        schema: SchemaRef,
+        key: &[usize],
+    ) -> StorageResult<Writer> {
+        let layout = Arc::new(Layout::new(&table, schema, key)?);
+        let blank = database.is_empty(table.table_id)?;
+        let (rows, base) = database.view_counter(table.table_id)?;
+        let current = Arc::new(Generation { base, snapshot: database.snapshot(), blank, layers: RwLock::default() });
+        let generations = RwLock::new(Generations { current, previous: None, older: Vec::new() });
+        let shared = Arc::new(ViewShared { layout: Arc::clone(&layout), generations, rows: AtomicI64::new(rows) });
+        Ok(Writer {
+            layout,
+            database,
+            table,
+            shared,
+            completed: watch::Sender::new(base),
+            layers: Vec::new(),
+            index: SlotIndex::default(),
+            touched: Vec::new(),
+            rows,
+            blank,
+            unmatched: 0,
+        })
+    }
+
+    pub(super) fn stored(&self) -> Arc<StoredTable> {
+        Arc::clone(&self.table)
+    }
+
+    pub(super) fn reader(&self) -> ViewReader {
+        ViewReader { shared: Arc::clone(&self.shared), completed: self.completed.subscribe() }
+    }
+
+    pub(super) fn unmatched_deletes(&self) -> u64 {
+        self.unmatched
+    }
+
+    pub(super) fn apply(&mut self, epoch: Epoch, deltas: &[Delta]) -> StorageResult<Delta> {
+        if epoch <= *self.completed.borrow() && deltas.iter().any(|d| !d.is_empty()) && !self.is_new() {
+            return Err(StorageError::Shape {
+                table: self.table.path(),
+                reason: format!("changes of epoch {epoch} come after it has been completed"),
+            });
+        }
+        let all = Delta::concat(self.layout.schema(), deltas)?;
+        if all.is_empty() {
+            return Ok(Delta::empty(Arc::clone(self.layout.schema())));
+        }
+        if self.layout.keyed { self.apply_keyed(epoch, &all) } else { self.apply_multiset(epoch, &all) }
+    }
+
+    /// Nothing has ever been completed.
+    fn is_new(&self) -> bool {
+        *self.completed.borrow() == Epoch::default()
+    }
+
+    /// Shows a finished layer to readers, who look at it once its epoch is complete.
+    pub(super) fn publish(&mut self, layer: Layer) {
+        if layer.len() > 0 {
+            let layer = layer.finish();
+            self.layers.push(Arc::clone(&layer));
+            self.shared.generations.read().current.layers.write().push(layer);
+        }
+    }
+
+    pub(super) fn complete(&mut self, epoch: Epoch) {
+        self.shared.rows.store(self.rows, Ordering::Release);
+        self.completed.send_if_modified(|completed| {
+            let later = epoch > *completed;
+            *completed = (*completed).max(epoch);
+            later
+        });
+    }
+
+    /// Writes the newest version of every key, and begins the next generation.
+    pub(super) fn flush(&mut self) -> StorageResult<FlushStats> {
+        let epoch = *self.completed.borrow();
+        if self.layers.iter().any(|layer| layer.epoch() > epoch) {
+            return Err(StorageError::Shape {
+                table: self.table.path(),
+                reason: format!("a flush came before the epoch after {epoch} was complete"),
+            });
+        }
+        if self.layers.is_empty() {
+            self.refresh();
+            return Ok(FlushStats::default());
+        }
+        let database = Arc::clone(&self.database);
+        let mut writer = BatchWriter::new(&database);
+        if self.layout.keyed {
+            self.write_keyed(&mut writer)?
+        } else {
+            self.write_multiset(&mut writer)?
+        }
+        writer.put_stored(&counter_key(self.layout.table_id), &counter_value(self.rows, epoch))?;
+        let stats = writer.finish()?;
+        self.shared.rows.store(self.rows, Ordering::Release);
+        self.blank = database.is_empty(self.layout.table_id)?;
+        self.layers = Vec::new();
+        self.index.clear();
+        self.touched = Vec::new();
+        let next =
+            Arc::new(Generation { base: epoch, snapshot: database.snapshot(), blank: self.blank, layers: RwLock::default() });
+        self.begin(next);
+        Ok(stats)
+    }
+
+    /// With nothing to write, only lets go of the old snapshot: it would keep old versions of every other table's keys.
+    fn refresh(&mut self) {
+        let snapshot = self.database.snapshot();
+        let mut generations = self.shared.generations.write();
+        generations.previous = None;
+        if !Arc::ptr_eq(&generations.current.snapshot, &snapshot) {
+            let (base, blank) = (generations.current.base, self.blank);
+            generations.current = Arc::new(Generation { base, snapshot, blank, layers: RwLock::default() });
+        }
+    }
+
+    fn begin(&mut self, next: Arc<Generation>) {
+        let mut generations = self.shared.generations.write();
+        generations.older.retain(|generation| generation.strong_count() > 0);
+        if let Some(previous) = &generations.previous {
+            let previous: Weak<Generation> = Arc::downgrade(previous);
+            generations.older.push(previous);
+        }
+        generations.previous = Some(std::mem::replace(&mut generations.current, next));
+    }
+
+    fn write_keyed(&self, writer: &mut BatchWriter<'_>) -> StorageResult<()> {
+        for touched in &self.touched {
+            let layer = &self.layers[touched.layer as usize];
+            let (vnode, key) = (VNode::of_hash(touched.hash), layer.bare_key(touched.row as usize));
+            match layer.change(touched.row as usize) {
+                Change::Row(Some(value)) => writer.put(self.layout.table_id, vnode, key, &[], value)?,
+                // A key that came and went since the last flush is deleted in vain; to find that out would cost more.
+                _ => writer.delete(self.layout.table_id, vnode, key, &[])?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds up each row's counts. Rows that only came are written without being read; of those that went, the stored count tells
+    /// whether any is left.
+    fn write_multiset(&mut self, writer: &mut BatchWriter<'_>) -> StorageResult<()> {
+        let sums = self.sum_counts();
+        let table = self.layout.table_id;
+        let mut less = Vec::new();
+        for (touched, sum) in &sums {
+            let key = self.layers[touched.layer as usize].key(touched.row as usize);
+            let (vnode, bare) = split_vnode(key);
+            match *sum {
+                sum if sum > 0 && self.blank => writer.put(table, vnode, bare, &[], &sum.to_le_bytes())?,
+                sum if sum > 0 => writer.add(table, vnode, bare, sum)?,
+                sum if sum < 0 => less.push((stored_key(table, vnode, bare, &[]), sum)),
+                _ => {}
+            }
+        }
+        let (keys, sums): (Vec<_>, Vec<_>) = less.into_iter().unzip();
+        self.database.get_many(&keys, None, |place, value| {
+            let left = value.map_or(Ok(0), stored_count)? + sums[place];
+            if left < 0 {
+                self.unmatched += left.unsigned_abs();
+                self.rows -= left;
+            }
+            if left > 0 { writer.put_stored(&keys[place], &left.to_le_bytes()) } else { writer.delete_stored(&keys[place]) }
+        })
+    }
+
+    fn sum_counts(&self) -> Vec<(Touched, i64)> {
+        let mut index = SlotIndex::with_capacity(self.layers.iter().map(|l| l.len()).sum());
+        let mut sums: Vec<(Touched, i64)> = Vec::new();
+        for (place, layer) in self.layers.iter().enumerate() {
+            for row in 0..layer.len() {
+                let Change::Count(count) = layer.change(row) else { continue };
+                let key = layer.key(row);
+                let hash = hash_bytes(key);
+                let same = |slot: u32| {
+                    let (found, _) = &sums[slot as usize];
+                    found.hash == hash && self.layers[found.layer as usize].key(found.row as usize) == key
+                };
+                match index.find(hash, same) {
+                    Some(slot) => sums[slot as usize].1 += count,
+                    None => {
+                        index.insert(hash, sums.len() as u32, |slot| sums[slot as usize].0.hash);
+                        sums.push((Touched { hash, layer: place as u32, row: row as u32 }, count));
+                    }
+                }
+            }
+        }
+        sums
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let layers = |layers: &[Arc<Layer>]| layers.iter().map(|layer| layer.memory_bytes()).sum::<usize>();
+        let previous = self.shared.generations.read().previous.as_ref().map_or(0, |g| layers(&g.layers.read()));
+        layers(&self.layers) + previous + self.index.memory_bytes() + self.touched.capacity() * size_of::<Touched>()
+    }
+
+    pub(super) fn hot_entries(&self) -> usize {
+        self.layers.iter().map(|layer| layer.len()).sum()
+    }
+}
+
+/// A layer's key in its two parts.
+fn split_vnode(key: &[u8]) -> (VNode, &[u8]) {
+    let (vnode, bare) = key.split_at(size_of::<VNode>());
+    (VNode(u16::from_be_bytes([vnode[0], vnode[1]])), bare)
+}

@@ -1,0 +1,262 @@
+//! The database of one worker: opened, frozen, copied for a checkpoint, filled from others after a rescale.
+//!
+//! One RocksDB instance for each worker, used by its thread; other threads read through [`StoreReader`] and views. It has no
+//! write-ahead log: a checkpoint flushes it and links its files into a directory, and that is what survives.
+//!
+//! Between a checkpoint's first flush and its copy the store is frozen: an operator that is ahead of the checkpoint's epoch
+//! must not have its later state written, so eviction then drops only what is clean.
+
+use crate::error::{StorageError, StorageResult};
+use crate::state::{
+    BatchWriter, COLUMN_FAMILY, Database, FlushStats, OperatorState, PREFIX_BYTES, StateTables, StoreReader, StoredTable,
+    TableKind, TableScan, TableStatistics, counter_key, counter_value, damaged, directory_key, vnode_of,
+};
+use rocksdb::checkpoint::Checkpoint;
+use rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, LogLevel, MergeOperands, Options, WriteBatch,
+    WriteBufferManager,
+};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use thalweg_catalog::{ObjectId, VNode};
+
+/// How a worker's database is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerStoreOptions {
+    /// What its block cache and write buffers take together, in bytes. Operators' hot state comes on top.
+    pub memory_bytes: usize,
+    /// How many files it keeps open.
+    pub open_files_max: i32,
+    /// How many threads flush and compact in the background.
+    pub background_threads: i32,
+}
+
+impl Default for WorkerStoreOptions {
+    fn default() -> WorkerStoreOptions {
+        WorkerStoreOptions { memory_bytes: 64 << 20, open_files_max: 256, background_threads: 2 }
+    }
+}
+
+/// One worker's database. Cheap to clone; not `Send`.
+#[derive(Clone)]
+pub struct WorkerStore {
+    database: Arc<Database>,
+    frozen: Rc<Cell<bool>>,
+    states: Rc<RefCell<Vec<Weak<StateTables>>>>,
+}
+
+fn database_error(action: &'static str) -> impl Fn(rocksdb::Error) -> StorageError {
+    move |source| StorageError::Database { action, source }
+}
+
+/// Counts add up: the only values that are merged are the row counts of multisets.
+fn add_counts(_: &[u8], existing: Option<&[u8]>, more: &MergeOperands) -> Option<Vec<u8>> {
+    let number = |bytes: &[u8]| <[u8; 8]>::try_from(bytes).map(i64::from_le_bytes).ok();
+    let start = existing.map_or(Some(0), number)?;
+    let sum = more.iter().try_fold(start, |sum, operand| sum.checked_add(number(operand)?))?;
+    Some(sum.to_le_bytes().to_vec())
+}
+
+/// The options of the database as a whole and of its one column family.
+fn rocksdb_options(options: &WorkerStoreOptions) -> Options {
+    let cache = Cache::new_lru_cache(options.memory_bytes);
+    let mut blocks = BlockBasedOptions::default();
+    blocks.set_block_cache(&cache);
+    blocks.set_bloom_filter(10.0, false);
+    blocks.set_whole_key_filtering(true);
+    // Indexes and filters are in the cache too, so that the budget holds however much there is on disk.
+    blocks.set_cache_index_and_filter_blocks(true);
+    blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
+    blocks.set_block_size(8 << 10);
+    blocks.set_format_version(5);
+
+    // Write buffers are charged to the cache. They take a quarter of it at most, in pieces that allow one to be written out
+    // while the next is filled.
+    let buffers = options.memory_bytes / 4;
+    let mut rocksdb = Options::default();
+    rocksdb.set_write_buffer_manager(&WriteBufferManager::new_write_buffer_manager_with_cache(buffers, false, cache));
+    rocksdb.set_write_buffer_size((buffers / 2).clamp(1 << 20, 64 << 20));
+    rocksdb.set_max_write_buffer_number(3);
+    rocksdb.create_if_missing(true);
+    rocksdb.set_block_based_table_factory(&blocks);
+    rocksdb.set_compression_type(DBCompressionType::Lz4);
+    rocksdb.set_level_compaction_dynamic_level_bytes(true);
+    rocksdb.set_target_file_size_base(16 << 20);
+    rocksdb.set_max_bytes_for_level_base(64 << 20);
+    rocksdb.set_merge_operator_associative("thalweg.count", add_counts);
+    rocksdb.set_max_background_jobs(options.background_threads);
+    rocksdb.set_max_open_files(options.open_files_max);
+    // A checkpoint copies the manifest, where all else is linked: keep it short.
+    rocksdb.set_max_manifest_file_size(256 << 10);
+    rocksdb.set_keep_log_file_num(2);
+    rocksdb.set_max_log_file_size(1 << 20);
+    rocksdb.set_log_level(LogLevel::Warn);
+    rocksdb.set_stats_dump_period_sec(0);
+    rocksdb.set_stats_persist_period_sec(0);
+    rocksdb
+}
+
+impl WorkerStore {
+    /// Opens the database in this directory, which is made if it is not there.
+    ///
+    /// # Errors
+    /// If RocksDB can't open it, or it is not one of ours.
+    pub fn open(path: &Path, options: WorkerStoreOptions) -> StorageResult<WorkerStore> {
+        let rocksdb = rocksdb_options(&options);
+        let family = ColumnFamilyDescriptor::new(COLUMN_FAMILY, rocksdb.clone());
+        let db = DB::open_cf_descriptors(&rocksdb, path, [family]).map_err(database_error("open"))?;
+        Ok(WorkerStore {
+            database: Database::new(db)?,
+            frozen: Rc::new(Cell::new(false)),
+            states: Rc::new(RefCell::new(Vec::new())),
+        })
+    }
+
+    /// The state of an operator. The path tells it from the job's other operators, in this release and the next.
+    pub fn operator_state(&self, job: ObjectId, operator_path: &str) -> OperatorState {
+        let state = OperatorState::new(Arc::clone(&self.database), job, operator_path, Rc::clone(&self.frozen));
+        let mut states = self.states.borrow_mut();
+        states.retain(|state| state.strong_count() > 0);
+        states.push(Rc::downgrade(state.tables()));
+        state
+    }
+
+    /// Deletes all that a job has stored. Its operators must be gone: what they still flushed would stay behind.
+    ///
+    /// # Errors
+    /// If the database refuses.
+    pub fn drop_job(&self, job: ObjectId) -> StorageResult<()> {
+        let gone = self.database.directory.write().remove_job(job);
+        let mut batch = WriteBatch::default();
+        for table in &gone {
+            batch.delete_range(table.table_id.to_be_bytes(), (table.table_id + 1).to_be_bytes());
+            batch.delete(counter_key(table.table_id));
+            batch.delete(directory_key(&table.path()));
+        }
+        self.database.write(batch)
+    }
+
+    /// Begins a checkpoint: until [`thaw`](Self::thaw), only flushes write.
+    pub fn freeze(&self) {
+        self.frozen.set(true);
+    }
+
+    /// Ends what [`freeze`](Self::freeze) began.
+    pub fn thaw(&self) {
+        self.frozen.set(false);
+    }
+
+    /// Whether a checkpoint is under way.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen.get()
+    }
+
+    /// Puts a copy of the database, as it is now, into a directory that must not exist yet and is on the same file system: files are
+    /// linked, not copied. The copy can be opened, and opened by [`import_from`](Self::import_from).
+    ///
+    /// # Errors
+    /// If the database refuses.
+    pub fn checkpoint(&self, directory: &Path) -> StorageResult<()> {
+        self.database.raw().flush().map_err(database_error("flush"))?;
+        let checkpoint = Checkpoint::new(self.database.raw()).map_err(database_error("begin a checkpoint"))?;
+        checkpoint.create_checkpoint(directory).map_err(database_error("write a checkpoint"))
+    }
+
+    /// Copies what another worker has stored, of the vnodes that `keep` picks. The number of workers has changed, and each takes from
+    /// all former ones what is now its share. To be called before any operator state is opened.
+    ///
+    /// # Errors
+    /// If the other database can't be read, or has a table of the same name in another shape.
+    pub fn import_from(&self, other: &Path, keep: impl Fn(VNode) -> bool) -> StorageResult<FlushStats> {
+        let options = rocksdb_options(&WorkerStoreOptions::default());
+        let family = ColumnFamilyDescriptor::new(COLUMN_FAMILY, options.clone());
+        let db = DB::open_cf_descriptors_read_only(&options, other, [family], false).map_err(database_error("open"))?;
+        let from = Database::new(db)?;
+        let tables = from.directory.read().tables().cloned().collect::<Vec<_>>();
+        let mut total = FlushStats::default();
+        for table in tables {
+            let own = self.database.register((*table).clone())?;
+            let copied = self.import_table(&from, &table, &own, &keep)?;
+            total.entries += copied.entries;
+            total.bytes += copied.bytes;
+        }
+        Ok(total)
+    }
+
+    fn import_table(
+        &self,
+        from: &Database,
+        theirs: &StoredTable,
+        own: &StoredTable,
+        keep: &impl Fn(VNode) -> bool,
+    ) -> StorageResult<FlushStats> {
+        let mut writer = BatchWriter::new(&self.database);
+        let mut rows = 0;
+        from.scan_prefix(&theirs.table_id.to_be_bytes(), |stored, value| {
+            let vnode = vnode_of(stored)?;
+            if keep(vnode) {
+                let rest = &stored[PREFIX_BYTES..];
+                writer.put(own.table_id, vnode, rest, &[], value)?;
+                rows += match own.kind {
+                    TableKind::Multiset => {
+                        let bytes = <[u8; 8]>::try_from(value).map_err(|_| damaged("a count of rows does not have 8 bytes"))?;
+                        i64::from_le_bytes(bytes)
+                    }
+                    _ => 1,
+                };
+            }
+            Ok(true)
+        })?;
+        if matches!(own.kind, TableKind::View | TableKind::Multiset) {
+            let (_, epoch) = from.view_counter(theirs.table_id)?;
+            let (before, own_epoch) = self.database.view_counter(own.table_id)?;
+            let counter = counter_value(before + rows, epoch.max(own_epoch));
+            writer.put_stored(&counter_key(own.table_id), &counter)?;
+        }
+        writer.finish()
+    }
+
+    /// Reads state tables, also from other threads.
+    pub fn reader(&self) -> StoreReader {
+        StoreReader::new(Arc::clone(&self.database))
+    }
+
+    /// All tables, by job, operator and name.
+    pub fn tables(&self) -> Vec<Arc<StoredTable>> {
+        self.reader().tables()
+    }
+
+    /// What a table holds, as of the last flush.
+    ///
+    /// # Errors
+    /// If there is no such table.
+    pub fn scan_table(&self, table_id: u32) -> StorageResult<TableScan> {
+        self.reader().scan_table(table_id)
+    }
+
+    /// What each table of each operator holds in memory.
+    pub fn statistics(&self) -> Vec<TableStatistics> {
+        self.states.borrow().iter().filter_map(Weak::upgrade).flat_map(|state| state.statistics()).collect()
+    }
+
+    /// The memory that operators' tables hold, by job, in bytes.
+    pub fn memory_bytes(&self) -> HashMap<ObjectId, usize> {
+        let mut jobs = HashMap::new();
+        for state in self.states.borrow().iter().filter_map(Weak::upgrade) {
+            *jobs.entry(state.job()).or_default() += state.statistics().iter().map(|t| t.memory_bytes).sum::<usize>();
+        }
+        jobs
+    }
+
+    /// The memory that the database itself holds: block cache with write buffers, in bytes.
+    pub fn database_bytes(&self) -> usize {
+        let property = |name: &str| self.database.raw().property_int_value(name).ok().flatten().unwrap_or(0) as usize;
+        property("rocksdb.block-cache-usage")
+    }
+}
+
+#[cfg(test)]
+mod tests;
