@@ -1,0 +1,2 @@
+//! The server: what stands between sockets and the engine.
+pub mod wire;

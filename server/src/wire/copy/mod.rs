@@ -1,0 +1,5 @@
+//! COPY: the formats in which rows are sent in bulk, out and in.
+
+mod options;
+
+pub use options::{CopyFormat, CopyOptions};

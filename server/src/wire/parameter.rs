@@ -1,0 +1,111 @@
+//! Parameters of Bind, as the scalars that plans take.
+
+use super::settings::OutputSettings;
+use super::value::read::{self, ColumnReader};
+use super::value::{Format, numeric};
+use datafusion::scalar::ScalarValue;
+use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
+
+/// The type that a parameter of this OID is read as: its own, that of what it is carried as for the types of the system
+/// relations, text where the type is not known.
+pub fn parameter_type(oid: u32) -> Option<SqlType> {
+    let text_array = || SqlType::Array(Box::new(SqlType::Text));
+    match oid {
+        // Unspecified, unknown, "char", name, cstring, regproc, regclass, regtype, regnamespace, xml, inet.
+        0 | 705 | 18 | 19 | 2275 | 24 | 2205 | 2206 | 4089 | 142 | 869 => Some(SqlType::Text),
+        // oid, xid, cid.
+        26 | 28 | 29 => Some(SqlType::Int8),
+        // oid[], int2vector, oidvector.
+        1028 => Some(SqlType::Array(Box::new(SqlType::Int8))),
+        22 => Some(SqlType::Array(Box::new(SqlType::Int2))),
+        // "char"[], name[], unknown[].
+        1002 | 1003 => Some(text_array()),
+        _ => SqlType::from_oid(oid),
+    }
+}
+
+/// Reads the parameter at `index` (from 0). `bytes` are none for NULL, which has the parameter's type all the same.
+///
+/// # Errors
+/// `22P02` and its like for bad text, `22P03` for bad binary, `0A000` for a type that is not known.
+pub fn decode_parameter(
+    index: usize,
+    oid: u32,
+    format: Format,
+    bytes: Option<&[u8]>,
+    settings: &OutputSettings,
+) -> SqlResult<ScalarValue> {
+    let sql_type = match parameter_type(oid) {
+        // The length of a parameter's type is not known: as long as it comes.
+        Some(SqlType::Char(_)) => SqlType::Text,
+        Some(found) => found,
+        None => return Err(SqlError::unsupported(format!("parameter ${} has a type that is not known: {oid}", index + 1))),
+    };
+    let named = |error: SqlError| match error.state {
+        SqlState::InvalidBinaryRepresentation => SqlError::new(
+            SqlState::InvalidBinaryRepresentation,
+            format!("incorrect binary data format in bind parameter {}", index + 1),
+        ),
+        _ => error,
+    };
+    decode(&sql_type, oid, format, bytes, settings).map_err(named)
+}
+
+fn decode(
+    sql_type: &SqlType,
+    oid: u32,
+    format: Format,
+    bytes: Option<&[u8]>,
+    settings: &OutputSettings,
+) -> SqlResult<ScalarValue> {
+    match (sql_type, bytes) {
+        (SqlType::Numeric(_), Some(bytes)) => return decode_numeric(format, bytes),
+        // Four bytes in binary, though carried in eight.
+        (SqlType::Int8, Some(bytes)) if matches!(oid, 26 | 28 | 29) && format == Format::Binary => {
+            let bytes: [u8; 4] = bytes
+                .try_into()
+                .map_err(|_| SqlError::new(SqlState::InvalidBinaryRepresentation, "incorrect binary data format"))?;
+            return Ok(ScalarValue::Int64(Some(i64::from(u32::from_be_bytes(bytes)))));
+        }
+        (SqlType::Array(_), Some(bytes)) if oid == 1028 && format == Format::Binary => {
+            return decode_oids(bytes, settings);
+        }
+        _ => {}
+    }
+    let mut reader = ColumnReader::new(sql_type, *settings)?;
+    match bytes {
+        Some(bytes) => reader.append(format, bytes)?,
+        None => reader.append_null(),
+    }
+    scalar_of(&mut reader)
+}
+
+/// An array of oid, whose elements have four bytes: read as integers and widened.
+fn decode_oids(bytes: &[u8], settings: &OutputSettings) -> SqlResult<ScalarValue> {
+    let mut reader = ColumnReader::new(&SqlType::Array(Box::new(SqlType::Int4)), *settings)?;
+    reader.append_binary(bytes)?;
+    let wide = SqlType::Array(Box::new(SqlType::Int8)).to_arrow();
+    scalar_of(&mut reader)?.cast_to(&wide).map_err(|error| SqlError::internal(error.to_string()))
+}
+
+fn scalar_of(reader: &mut ColumnReader) -> SqlResult<ScalarValue> {
+    let array = reader.finish()?;
+    ScalarValue::try_from_array(&array, 0).map_err(|error| SqlError::internal(format!("a parameter has no scalar: {error}")))
+}
+
+/// A number with as many decimal places as it came with, at least the default's where they fit.
+fn decode_numeric(format: Format, bytes: &[u8]) -> SqlResult<ScalarValue> {
+    let number = match format {
+        Format::Text => read::decimal(read::utf8(bytes)?)?,
+        Format::Binary => read::decimal_binary(bytes)?,
+    };
+    let (precision, scale) = thalweg_catalog::types::NUMERIC_DEFAULT;
+    let wide = number.scale.max(scale as u32);
+    match numeric::rescale(number, wide).filter(|value| numeric::fits(*value, precision)) {
+        Some(value) => Ok(ScalarValue::Decimal128(Some(value), precision, wide as i8)),
+        None => Ok(ScalarValue::Decimal128(Some(number.value), precision, number.scale as i8)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

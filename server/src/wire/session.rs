@@ -1,0 +1,352 @@
+//! The seam between the protocol and what runs statements: the protocol calls a [`Session`], one per connection.
+//!
+//! Order of calls. A simple query: [`Session::parse`] of the whole text, then for each statement [`Session::execute`],
+//! and its outcome is drained before the next is executed; then [`Session::end_request`]. An extended query:
+//! [`Session::parse`] and [`Session::describe`] at Parse, [`Session::execute`] at the first Execute of a portal, whose rows
+//! may be read by later Executes; [`Session::end_request`] at Sync. Whenever anything fails (a call, a row stream, a
+//! cancel, the statement timeout), [`Session::fail`] is called before `end_request`. After every call, notices and
+//! changed parameters are taken and sent.
+//!
+//! Cancellation. A cancel request, `statement_timeout` or the client's leaving drops the future of `execute` (or the row
+//! stream) wherever it waits. What must not stop half-way has to run in a task of its own.
+
+use super::copy::CopyOptions;
+use super::settings::OutputSettings;
+use arrow::array::RecordBatch;
+use arrow::datatypes::Field;
+use async_trait::async_trait;
+use datafusion::scalar::ScalarValue;
+use futures::stream::BoxStream;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use thalweg_catalog::{Column, SqlError, SqlResult, SqlType};
+
+/// The field metadata key under which a result column's OID is kept where it is not that of its [`SqlType`]: the
+/// `oid`, `name`, `"char"`, … columns of the system relations.
+pub const OID_METADATA: &str = "thalweg.oid";
+
+/// Makes the session of each new connection.
+#[async_trait]
+pub trait SessionFactory: Send + Sync + 'static {
+    /// The sessions made.
+    type Session: Session;
+
+    /// A session for a connection that has said who it is.
+    ///
+    /// # Errors
+    /// What the client is told before the connection is closed: an unknown setting (`42704`), no access (`28000`), ….
+    async fn connect(&self, connection: ConnectionInfo) -> SqlResult<Self::Session>;
+}
+
+/// What is known of a connection at its start.
+#[derive(Clone, Debug)]
+pub struct ConnectionInfo {
+    /// The startup parameter `user`.
+    pub user: String,
+    /// The startup parameter `database`, by default the user's name.
+    pub database: String,
+    /// All other startup parameters, and those given as `options=-c name=value`: settings, in their order.
+    pub settings: Vec<(String, String)>,
+    /// The id under which the connection can be cancelled and terminated: `pg_backend_pid()`.
+    pub process_id: i32,
+    /// The client's address, none for a socket without one.
+    pub peer: Option<SocketAddr>,
+}
+
+/// One connection's state behind the protocol.
+#[async_trait]
+pub trait Session: Send + 'static {
+    /// A parsed statement.
+    type Statement: Send + Sync + 'static;
+
+    /// All statements of a text, none for one that holds only blanks and comments.
+    ///
+    /// # Errors
+    /// `42601` with a position in the text; then nothing of it is executed.
+    fn parse(&mut self, sql: &str) -> SqlResult<Vec<Self::Statement>>;
+
+    /// The parameters and result columns of a statement, without executing it. `param_oids` are the types that the client
+    /// declared, 0 for those that are to be found out; there may be fewer than there are parameters.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement that can be told without running it; `25P02` in a failed transaction.
+    async fn describe(&mut self, statement: &Self::Statement, param_oids: &[u32]) -> SqlResult<StatementDescription>;
+
+    /// Runs a statement up to where its rows can be read. `params` are as many as described, of the described types; none
+    /// in a simple query.
+    ///
+    /// # Errors
+    /// The statement's.
+    async fn execute(&mut self, statement: &Self::Statement, params: Vec<ScalarValue>) -> SqlResult<Outcome>;
+
+    /// Something failed since the last [`Session::end_request`]: a transaction block becomes a failed one.
+    fn fail(&mut self, error: &SqlError);
+
+    /// The simple query is over, or Sync came: ends the implicit transaction, if there is one, by commit, or by rollback
+    /// after [`Session::fail`].
+    ///
+    /// # Errors
+    /// Those of the commit.
+    async fn end_request(&mut self) -> SqlResult<()>;
+
+    /// Outside a transaction block, in one, or in a failed one.
+    fn transaction_status(&self) -> TransactionStatus;
+
+    /// The statements that were prepared, by the protocol or by `PREPARE`: both see each other's.
+    fn prepared(&mut self) -> &mut PreparedStatements<Self::Statement>;
+
+    /// The result columns of the SQL cursor of this name, which the protocol can describe as a portal.
+    fn cursor_columns(&self, _name: &str) -> Option<Vec<ResultColumn>> {
+        None
+    }
+
+    /// The settings that decide how values are read and written.
+    fn output_settings(&self) -> OutputSettings;
+
+    /// `statement_timeout`, none if off.
+    fn statement_timeout(&self) -> Option<Duration>;
+
+    /// The parameters to report at the start: `server_version`, `client_encoding`, `DateStyle`, `TimeZone`, ….
+    fn reported_parameters(&self) -> Vec<(String, String)>;
+
+    /// Reported parameters that have changed since the last call.
+    fn take_parameter_changes(&mut self) -> Vec<(String, String)>;
+
+    /// Notices since the last call, oldest first, without those that `client_min_messages` leaves out.
+    fn take_notices(&mut self) -> Vec<Notice>;
+}
+
+/// The byte of ReadyForQuery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TransactionStatus {
+    /// Outside a transaction block.
+    Idle,
+    /// In a transaction block.
+    InTransaction,
+    /// In a transaction block that has failed.
+    Failed,
+}
+
+impl TransactionStatus {
+    /// The byte that the protocol has for it.
+    pub fn byte(self) -> u8 {
+        match self {
+            TransactionStatus::Idle => b'I',
+            TransactionStatus::InTransaction => b'T',
+            TransactionStatus::Failed => b'E',
+        }
+    }
+}
+
+/// What a statement takes and gives.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct StatementDescription {
+    /// The OID of each parameter's type; 0 or 705 (unknown) are sent as 25 and given to `execute` as text.
+    pub params: Vec<u32>,
+    /// The result columns, none for a statement without rows.
+    pub columns: Option<Vec<ResultColumn>>,
+}
+
+/// A column of a result.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ResultColumn {
+    /// Its name; need not be unique.
+    pub name: String,
+    /// The type that its values are encoded by.
+    pub sql_type: SqlType,
+    /// The OID that the client is told: mostly that of `sql_type`.
+    pub type_oid: u32,
+    /// The relation that it comes from unchanged, 0 if none.
+    pub table_oid: u32,
+    /// Its place in that relation from 1, 0 if none.
+    pub column_number: i16,
+}
+
+impl ResultColumn {
+    /// A column of this type that comes from no relation.
+    pub fn new(name: impl Into<String>, sql_type: SqlType) -> ResultColumn {
+        let type_oid = sql_type.oid();
+        ResultColumn { name: name.into(), sql_type, type_oid, table_oid: 0, column_number: 0 }
+    }
+
+    /// The column that an Arrow field is shown as.
+    ///
+    /// # Errors
+    /// `0A000` for an Arrow type that no SQL type is carried by.
+    pub fn from_field(field: &Field) -> SqlResult<ResultColumn> {
+        let mut column = ResultColumn::new(field.name(), SqlType::from_field(field)?);
+        if let Some(oid) = field.metadata().get(OID_METADATA).and_then(|text| text.parse().ok()) {
+            column.type_oid = oid;
+        }
+        Ok(column)
+    }
+
+    /// The same column, known to come unchanged from a relation.
+    #[must_use]
+    pub fn from_relation(mut self, table_oid: u32, column_number: i16) -> ResultColumn {
+        self.table_oid = table_oid;
+        self.column_number = column_number;
+        self
+    }
+}
+
+/// Rows as they come. Batches may be of any size; their columns are cast to [`ResultColumn::sql_type`] where they differ.
+pub type RowStream = BoxStream<'static, SqlResult<RecordBatch>>;
+
+/// What came of executing a statement.
+pub enum Outcome {
+    /// Done, with this command tag: `CREATE TABLE`, `INSERT 0 3`, ….
+    Tag(String),
+    /// Rows to be read. An endless stream is fine: rows are sent as soon as the stream has no more at once.
+    Rows {
+        /// The result's columns.
+        columns: Vec<ResultColumn>,
+        /// The result.
+        rows: RowStream,
+        /// The tag at the end.
+        tag: RowTag,
+    },
+    /// Rows for `COPY … TO STDOUT`.
+    CopyOut {
+        /// The columns that are sent.
+        columns: Vec<ResultColumn>,
+        /// The rows.
+        rows: RowStream,
+        /// How they are written.
+        options: CopyOptions,
+    },
+    /// `COPY … FROM STDIN`: the rows that the client sends go to the sink.
+    CopyIn {
+        /// The columns that the client sends, in its order.
+        columns: Vec<Column>,
+        /// How they are written.
+        options: CopyOptions,
+        /// The relation's name, for the context of errors.
+        relation: String,
+        /// Where they go.
+        sink: Box<dyn CopySink>,
+    },
+    /// The statement was empty.
+    Empty,
+}
+
+/// The command tag of a statement with rows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RowTag {
+    /// A verb that is followed by the count of rows: `SELECT`, `FETCH`, `UPDATE`, `DELETE`, `INSERT 0`, ….
+    Counted(&'static str),
+    /// A whole tag: `SHOW`, `EXPLAIN`, ….
+    Fixed(String),
+}
+
+impl RowTag {
+    /// The tag after so many rows.
+    pub fn text(&self, rows: u64) -> String {
+        match self {
+            RowTag::Counted(verb) => format!("{verb} {rows}"),
+            RowTag::Fixed(tag) => tag.clone(),
+        }
+    }
+}
+
+/// Where the rows of `COPY … FROM STDIN` go. Dropped without [`CopySink::finish`] when the copy fails: then nothing of it
+/// may stay.
+#[async_trait]
+pub trait CopySink: Send {
+    /// Takes more rows: the columns of [`Outcome::CopyIn`].
+    ///
+    /// # Errors
+    /// Ends the copy.
+    async fn write(&mut self, batch: RecordBatch) -> SqlResult<()>;
+
+    /// All rows were written. Returns how many were taken.
+    ///
+    /// # Errors
+    /// Fails the copy.
+    async fn finish(self: Box<Self>) -> SqlResult<u64>;
+}
+
+/// A message to the client that is no error.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Notice {
+    /// How grave it is.
+    pub severity: Severity,
+    /// Its parts.
+    pub message: SqlError,
+}
+
+/// The severities of notices, as they are sent.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[allow(missing_docs)]
+pub enum Severity {
+    Debug,
+    Log,
+    Info,
+    Notice,
+    Warning,
+}
+
+impl Severity {
+    /// The word that the protocol has for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Debug => "DEBUG",
+            Severity::Log => "LOG",
+            Severity::Info => "INFO",
+            Severity::Notice => "NOTICE",
+            Severity::Warning => "WARNING",
+        }
+    }
+}
+
+/// A prepared statement. `statement` is none for an empty one.
+pub struct Prepared<S> {
+    /// The statement, parsed.
+    pub statement: Option<S>,
+    /// What it takes and gives.
+    pub description: StatementDescription,
+    /// Its text.
+    pub sql: String,
+    /// Whether `PREPARE` made it, rather than the protocol.
+    pub from_sql: bool,
+}
+
+/// The prepared statements of a session by name; the protocol's unnamed one has the empty name.
+pub struct PreparedStatements<S> {
+    statements: HashMap<String, Arc<Prepared<S>>>,
+}
+
+impl<S> Default for PreparedStatements<S> {
+    fn default() -> Self {
+        PreparedStatements { statements: HashMap::new() }
+    }
+}
+
+impl<S> PreparedStatements<S> {
+    /// The statement of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Prepared<S>>> {
+        self.statements.get(name)
+    }
+
+    /// Keeps a statement under a name, in place of one that has it.
+    pub fn insert(&mut self, name: impl Into<String>, statement: Prepared<S>) {
+        self.statements.insert(name.into(), Arc::new(statement));
+    }
+
+    /// Forgets the statement of this name; whether there was one.
+    pub fn remove(&mut self, name: &str) -> bool {
+        self.statements.remove(name).is_some()
+    }
+
+    /// Forgets all statements: `DEALLOCATE ALL`.
+    pub fn clear(&mut self) {
+        self.statements.clear();
+    }
+
+    /// All named statements, for `pg_prepared_statements`.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<Prepared<S>>)> {
+        self.statements.iter().filter(|(name, _)| !name.is_empty()).map(|(name, statement)| (name.as_str(), statement))
+    }
+}

@@ -1,0 +1,264 @@
+//! The text forms of single values, read as Postgres reads them.
+
+use thalweg_catalog::{SqlError, SqlResult, SqlState};
+
+/// `22P02`: a text that is no value of a type.
+pub fn invalid(type_name: &str, text: &str) -> SqlError {
+    SqlError::new(SqlState::InvalidTextRepresentation, format!("invalid input syntax for type {type_name}: \"{text}\""))
+}
+
+/// `22003`: a number that its type can't hold.
+pub fn out_of_range(type_name: &str, text: &str) -> SqlError {
+    SqlError::new(SqlState::NumericValueOutOfRange, format!("value \"{text}\" is out of range for type {type_name}"))
+}
+
+/// Reads a `boolean`: any beginning of a word that tells which is meant.
+pub fn boolean(text: &str) -> SqlResult<bool> {
+    let word = text.trim().to_ascii_lowercase();
+    let starts = |full: &str, least: usize| word.len() >= least && full.starts_with(&word);
+    if starts("true", 1) || starts("yes", 1) || word == "on" || word == "1" {
+        Ok(true)
+    } else if starts("false", 1) || starts("no", 1) || starts("off", 2) || word == "0" {
+        Ok(false)
+    } else {
+        Err(invalid("boolean", text))
+    }
+}
+
+/// Reads an integer type.
+pub fn integer<T: TryFrom<i64>>(type_name: &str, text: &str) -> SqlResult<T> {
+    let digits = text.trim();
+    match digits.parse::<i64>() {
+        Ok(value) => T::try_from(value).map_err(|_| out_of_range(type_name, text)),
+        Err(error) => match error.kind() {
+            std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => Err(out_of_range(type_name, text)),
+            _ => Err(invalid(type_name, text)),
+        },
+    }
+}
+
+/// Reads a floating-point type.
+pub fn float<T: std::str::FromStr + Into<f64> + Copy>(type_name: &str, text: &str) -> SqlResult<T> {
+    let trimmed = text.trim();
+    let parsed: T = trimmed.parse().map_err(|_| invalid(type_name, text))?;
+    // Rust reads what is too large as infinite; Postgres refuses it unless the text says infinity.
+    if parsed.into().is_infinite() && trimmed.bytes().any(|b| b.is_ascii_digit()) {
+        return Err(out_of_range(type_name, text));
+    }
+    Ok(parsed)
+}
+
+/// The 16 bytes of a `uuid`, with hyphens or without, in braces or not.
+pub fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
+    let text = text.trim();
+    let text = text.strip_prefix('{').map_or(Some(text), |rest| rest.strip_suffix('}'))?;
+    let mut bytes = [0u8; 16];
+    let mut count = 0;
+    let mut after_group = false;
+    for byte in text.bytes() {
+        if byte == b'-' {
+            if !after_group || count % 4 != 0 {
+                return None;
+            }
+            after_group = false;
+            continue;
+        }
+        let digit = (byte as char).to_digit(16)? as u8;
+        if count == 32 {
+            return None;
+        }
+        bytes[count / 2] = bytes[count / 2] << 4 | digit;
+        count += 1;
+        after_group = true;
+    }
+    (count == 32 && after_group).then_some(bytes)
+}
+
+/// Writes the 16 bytes of a `uuid` as Postgres shows them.
+pub fn uuid_text(bytes: &[u8; 16]) -> String {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push(char::from(HEX[usize::from(byte >> 4)]));
+        text.push(char::from(HEX[usize::from(byte & 15)]));
+    }
+    text
+}
+
+/// Reads a `bytea`: `\x` and hexadecimal digits, or the older form with escapes.
+pub fn bytea(text: &str) -> SqlResult<Vec<u8>> {
+    if let Some(hex) = text.strip_prefix("\\x") {
+        return bytea_hex(hex);
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        if *first != b'\\' {
+            bytes.push(*first);
+            continue;
+        }
+        match rest {
+            [b'\\', tail @ ..] => {
+                bytes.push(b'\\');
+                rest = tail;
+            }
+            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..] => {
+                bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = tail;
+            }
+            _ => {
+                return Err(SqlError::new(SqlState::InvalidTextRepresentation, "invalid input syntax for type bytea"));
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+fn bytea_hex(hex: &str) -> SqlResult<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(hex.len() / 2);
+    let mut high: Option<u8> = None;
+    for c in hex.chars() {
+        if c.is_ascii_whitespace() && high.is_none() {
+            continue;
+        }
+        let digit = c
+            .to_digit(16)
+            .ok_or_else(|| SqlError::invalid_parameter(format!("invalid hexadecimal digit: \"{c}\"")))? as u8;
+        match high.take() {
+            None => high = Some(digit),
+            Some(first) => bytes.push(first << 4 | digit),
+        }
+    }
+    if high.is_some() {
+        return Err(SqlError::invalid_parameter("invalid hexadecimal data: odd number of digits"));
+    }
+    Ok(bytes)
+}
+
+/// Checks that a text is JSON.
+pub fn json(text: &str) -> SqlResult<()> {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).map(|_| ()).map_err(|error| {
+        SqlError::new(SqlState::InvalidTextRepresentation, "invalid input syntax for type json")
+            .with_detail(format!("{error}."))
+    })
+}
+
+/// Checks the length of a `character varying(n)`: characters beyond may only be blanks, which are cut off.
+pub fn varchar(text: &str, limit: u32) -> SqlResult<&str> {
+    let Some((cut, _)) = text.char_indices().nth(limit as usize) else { return Ok(text) };
+    if text[cut..].bytes().all(|b| b == b' ') {
+        return Ok(&text[..cut]);
+    }
+    Err(SqlError::new(
+        SqlState::StringDataRightTruncation,
+        format!("value too long for type character varying({limit})"),
+    ))
+}
+
+/// Pads a `character(n)` with blanks to its length.
+pub fn char(text: &str, length: u32) -> SqlResult<String> {
+    let trimmed = text.trim_end_matches(' ');
+    let count = trimmed.chars().count();
+    if count > length as usize {
+        return Err(SqlError::new(
+            SqlState::StringDataRightTruncation,
+            format!("value too long for type character({length})"),
+        ));
+    }
+    Ok(format!("{trimmed}{}", " ".repeat(length as usize - count)))
+}
+
+/// An array's text form taken apart: its elements in order, NULLs as none, sub-arrays as their own text.
+pub fn array_elements(text: &str) -> SqlResult<Vec<Option<String>>> {
+    let malformed = |detail: &str| {
+        SqlError::new(SqlState::InvalidTextRepresentation, format!("malformed array literal: \"{text}\"")).with_detail(detail)
+    };
+    let trimmed = text.trim();
+    let inner = trimmed.strip_prefix('{').ok_or_else(|| malformed("Array value must start with \"{\"."))?;
+    let mut elements = vec![];
+    let mut chars = inner.char_indices().peekable();
+    let skip_blanks = |chars: &mut std::iter::Peekable<std::str::CharIndices>| {
+        while chars.next_if(|(_, c)| c.is_ascii_whitespace()).is_some() {}
+    };
+    skip_blanks(&mut chars);
+    if let Some((at, '}')) = chars.peek().copied() {
+        return if inner[at + 1..].trim().is_empty() { Ok(vec![]) } else { Err(malformed("Junk after closing right brace.")) };
+    }
+    loop {
+        skip_blanks(&mut chars);
+        elements.push(match chars.peek().copied() {
+            Some((start, '{')) => Some(sub_array(inner, start, &mut chars).ok_or_else(|| malformed("Unexpected end of input."))?),
+            Some((_, '"')) => Some(quoted(&mut chars).ok_or_else(|| malformed("Unexpected end of input."))?),
+            _ => {
+                let element = unquoted(&mut chars).ok_or_else(|| malformed("Unexpected array element."))?;
+                if element.eq_ignore_ascii_case("null") { None } else { Some(element) }
+            }
+        });
+        skip_blanks(&mut chars);
+        match chars.next() {
+            Some((_, ',')) => {}
+            Some((at, '}')) if inner[at + 1..].trim().is_empty() => return Ok(elements),
+            Some(_) => return Err(malformed("Unexpected array element.")),
+            None => return Err(malformed("Unexpected end of input.")),
+        }
+    }
+}
+
+type Chars<'a> = std::iter::Peekable<std::str::CharIndices<'a>>;
+
+/// The text of a nested array, whose braces count only outside quotes.
+fn sub_array(text: &str, start: usize, chars: &mut Chars) -> Option<String> {
+    let (mut depth, mut in_quotes) = (0, false);
+    loop {
+        let (at, c) = chars.next()?;
+        match c {
+            '\\' => {
+                chars.next()?;
+            }
+            '"' => in_quotes = !in_quotes,
+            '{' if !in_quotes => depth += 1,
+            '}' if !in_quotes => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(text[start..=at].to_string());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn quoted(chars: &mut Chars) -> Option<String> {
+    chars.next();
+    let mut element = String::new();
+    loop {
+        match chars.next()?.1 {
+            '"' => return Some(element),
+            '\\' => element.push(chars.next()?.1),
+            c => element.push(c),
+        }
+    }
+}
+
+/// An element without quotes; blanks around it don't count, and there must be something.
+fn unquoted(chars: &mut Chars) -> Option<String> {
+    let mut element = String::new();
+    let mut kept = 0;
+    while let Some((_, c)) = chars.next_if(|(_, c)| !matches!(c, ',' | '}' | '{' | '"')) {
+        if c == '\\' {
+            element.push(chars.next()?.1);
+            kept = element.len();
+        } else {
+            element.push(c);
+            if !c.is_ascii_whitespace() {
+                kept = element.len();
+            }
+        }
+    }
+    element.truncate(kept);
+    (!element.is_empty()).then_some(element)
+}
