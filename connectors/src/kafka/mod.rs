@@ -15,7 +15,6 @@ mod includes;
 mod options;
 mod position;
 mod reader;
-mod records;
 mod rows;
 mod sink;
 mod source;

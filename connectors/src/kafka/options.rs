@@ -154,7 +154,8 @@ fn take_properties(options: &mut Options, kind: RDKafkaType) -> SqlResult<(Strin
     let given: Vec<String> = names.into_iter().filter_map(|name| options.text(name)).collect();
     let brokers = match given.as_slice() {
         [one] if !one.trim().is_empty() => one.trim().to_string(),
-        [] | [_] => options.required(names[0])?,
+        [] => options.required(names[0])?,
+        [_] => return Err(SqlError::invalid_parameter("the brokers' address is empty").with_hint("Write host:port.")),
         _ => {
             return Err(SqlError::invalid_parameter("the brokers are given twice")
                 .with_hint("Keep properties.bootstrap.server and leave its other spellings out."));

@@ -45,3 +45,6 @@ impl fmt::Display for KafkaPosition {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

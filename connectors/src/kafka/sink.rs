@@ -2,12 +2,11 @@
 
 use super::client::{self, KafkaContext};
 use super::options::KafkaSinkOptions;
-use super::records::JsonRows;
 use super::source::blocking;
 
+use crate::encode::JsonRows;
 use crate::error::{ConnectorError, ConnectorResult, Responsible};
 use crate::sink::{Delivery, Guarantee, SinkBatch, SinkConnector, SinkContext, SinkWriter};
-use arrow::array::RecordBatch;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rdkafka::client::ClientContext;
@@ -82,9 +81,13 @@ fn open(options: &KafkaSinkOptions, client_id: &str) -> ConnectorResult<Arc<Base
     config.set("enable.idempotence", "true").set("acks", "all");
     // As Java producers do it, so that records with one key meet in one partition whoever wrote them.
     config.set("partitioner", "murmur2_random");
-    for (name, value) in [("message.timeout.ms", DELIVERY_TIMEOUT_MS), ("queue.buffering.max.kbytes", "65536")] {
-        if !options.properties.contains_key(name) {
-            config.set(name, value);
+    // Both names of a setting, since the client takes whichever comes last.
+    for (names, value) in [
+        (["message.timeout.ms", "delivery.timeout.ms"].as_slice(), DELIVERY_TIMEOUT_MS),
+        (&["queue.buffering.max.kbytes"], "65536"),
+    ] {
+        if !names.iter().any(|name| options.properties.contains_key(*name)) {
+            config.set(names[0], value);
         }
     }
     let producer: BaseProducer<Reports> = config
@@ -170,22 +173,27 @@ impl DeliveryRound {
     }
 
     fn send_batch(&self, batch: &SinkBatch) -> ConnectorResult<()> {
-        let keys = match self.context.key.as_slice() {
-            [] => None,
-            key => Some(JsonRows::new(&project(&batch.batch, key)?)?),
-        };
-        let values = JsonRows::new(&batch.batch)?;
+        let context = &*self.context;
+        let all: Vec<usize> = (0..context.columns.len()).collect();
+        let keys = JsonRows::new(&batch.batch, &context.columns, &context.key)?;
+        let values = JsonRows::new(&batch.batch, &context.columns, &all)?;
+        let (mut key_bytes, mut value_bytes) = (vec![], vec![]);
         for row in 0..batch.batch.num_rows() {
             let weight = batch.weights.as_ref().map_or(1, |weights| weights.value(row));
-            let key = keys.as_ref().map(|keys| keys.row(row));
+            key_bytes.clear();
+            keys.write(row, &mut key_bytes);
+            value_bytes.clear();
+            values.write(row, &mut value_bytes);
+            let key = (!context.key.is_empty()).then_some(key_bytes.as_slice());
+            let value = Some(value_bytes.as_slice());
             match (self.context.mode, weight) {
                 (_, 0) => {}
                 (SinkMode::AppendOnly, 1..) => {
                     for _ in 0..weight {
-                        self.send(key, Some(values.row(row)))?;
+                        self.send(key, value)?;
                     }
                 }
-                (SinkMode::Upsert, 1) => self.send(key, Some(values.row(row)))?,
+                (SinkMode::Upsert, 1) => self.send(key, value)?,
                 (SinkMode::Upsert, -1) => self.send(key, None)?,
                 (mode, weight) => {
                     return Err(ConnectorError::internal(format!(
@@ -248,10 +256,6 @@ impl DeliveryRound {
             _ => failure,
         }
     }
-}
-
-fn project(batch: &RecordBatch, columns: &[usize]) -> ConnectorResult<RecordBatch> {
-    batch.project(columns).map_err(|error| ConnectorError::internal(format!("the key's columns are not there: {error}")))
 }
 
 /// Counts the records whose fate is open, and keeps the first failure.

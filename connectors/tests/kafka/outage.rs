@@ -49,7 +49,13 @@ fn script(action: &str, directory: &Path) -> String {
 }
 
 /// Reads until there are so many rows. When the reader fails, a new one goes on from its last position, as the engine does.
-fn read_on(declared: &Declared, mut reading: Option<Reading>, rows: &mut Vec<String>, position: &mut String, count: usize) -> Option<Reading> {
+fn read_on(
+    declared: &Declared,
+    mut reading: Option<Reading>,
+    rows: &mut Vec<String>,
+    position: &mut String,
+    count: usize,
+) -> Option<Reading> {
     let deadline = Instant::now() + Duration::from_secs(120);
     while rows.len() < count {
         assert!(Instant::now() < deadline, "only {} of {count} rows came", rows.len());

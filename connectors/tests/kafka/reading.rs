@@ -78,8 +78,7 @@ async fn timestamp_starts_at_the_first_record_of_that_time() {
     let producer = producer(&broker);
     for (id, millis) in [(1, 1_700_000_000_000), (2, 1_700_000_001_000), (3, 1_700_000_002_000)] {
         let value = format!("{{\"id\": {id}}}");
-        let record: FutureRecord<'_, str, String> =
-            FutureRecord::to(&topic).partition(0).payload(&value).timestamp(millis);
+        let record: FutureRecord<'_, str, String> = FutureRecord::to(&topic).partition(0).payload(&value).timestamp(millis);
         producer.send(record, PATIENCE).await.unwrap();
     }
     let startup = |millis: &'static str| {
@@ -104,9 +103,7 @@ async fn a_partition_added_later_is_read_from_its_first_record() {
     assert_eq!(declared.source.splits().await.unwrap().len(), 1);
     let mut reading = declared.read(&[("0", None)]).unwrap();
 
-    admin(&broker).create_partitions(&[NewPartitions::new(&topic, 2)], &AdminOptions::new()).await.unwrap()[0]
-        .as_ref()
-        .unwrap();
+    admin(&broker).create_partitions(&[NewPartitions::new(&topic, 2)], &AdminOptions::new()).await.unwrap()[0].as_ref().unwrap();
     let deadline = Instant::now() + PATIENCE;
     while declared.source.splits().await.unwrap().len() < 2 {
         assert!(Instant::now() < deadline, "the new partition was not found");
@@ -131,9 +128,11 @@ async fn includes_hold_what_is_around_a_record() {
         .insert(Header { key: "trace", value: Some("a\"b") })
         .insert(Header { key: "trace", value: None::<&str> })
         .insert(Header { key: "raw", value: Some(&[0xffu8, 0x01]) });
-    let record = FutureRecord::to(&topic).partition(1).key("k1").payload("{\"id\": 1}").timestamp(1_700_000_000_123).headers(headers);
+    let record =
+        FutureRecord::to(&topic).partition(1).key("k1").payload("{\"id\": 1}").timestamp(1_700_000_000_123).headers(headers);
     producer.send(record, PATIENCE).await.unwrap();
-    let bare: FutureRecord<'_, str, str> = FutureRecord::to(&topic).partition(1).payload("{\"id\": 2}").timestamp(1_700_000_000_456);
+    let bare: FutureRecord<'_, str, str> =
+        FutureRecord::to(&topic).partition(1).payload("{\"id\": 2}").timestamp(1_700_000_000_456);
     producer.send(bare, PATIENCE).await.unwrap();
 
     let mut declared = declare_as(
@@ -230,11 +229,8 @@ async fn records_of_aborted_transactions_are_not_read_and_their_marks_do_not_hol
     let topic_for_writer = topic.clone();
     let address = broker.clone();
     tokio::task::spawn_blocking(move || {
-        let producer: BaseProducer = ClientConfig::new()
-            .set("bootstrap.servers", &address)
-            .set("transactional.id", &topic_for_writer)
-            .create()
-            .unwrap();
+        let producer: BaseProducer =
+            ClientConfig::new().set("bootstrap.servers", &address).set("transactional.id", &topic_for_writer).create().unwrap();
         producer.init_transactions(PATIENCE).unwrap();
         for (id, commit) in [(1, true), (2, false), (3, true)] {
             producer.begin_transaction().unwrap();

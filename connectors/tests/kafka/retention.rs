@@ -2,6 +2,8 @@
 
 use crate::support::{admin, broker, declare, ids, new_topic, produce, strings};
 use rdkafka::admin::AdminOptions;
+use rdkafka::config::ClientConfig;
+use rdkafka::producer::{FutureProducer, FutureRecord};
 use rdkafka::{Offset, TopicPartitionList};
 use thalweg_connectors::Responsible;
 
@@ -55,8 +57,19 @@ const FETCH_LITTLE: [(&str, &str); 4] = [
 
 /// A fetch gives at least one whole batch, so records that are to be fetched one after another must not come in one.
 async fn produce_in_small_batches(broker: &str, topic: &str, numbers: std::ops::Range<i64>) {
-    for start in numbers.step_by(20) {
-        produce(broker, topic, 0, ids(start..start + 20)).await;
+    let options = [("bootstrap.servers", broker), ("batch.num.messages", "20"), ("linger.ms", "5")];
+    let config: ClientConfig = options.map(|(name, value)| (name.to_string(), value.to_string())).into_iter().collect();
+    let producer: FutureProducer = config.create().unwrap();
+    let values: Vec<String> = ids(numbers).collect();
+    let sent: Vec<_> = values
+        .iter()
+        .map(|value| {
+            let record: FutureRecord<'_, str, String> = FutureRecord::to(topic).partition(0).payload(value);
+            producer.send_result(record).unwrap()
+        })
+        .collect();
+    for report in sent {
+        report.await.unwrap().unwrap();
     }
 }
 

@@ -14,9 +14,7 @@ use std::time::{Duration, Instant};
 use thalweg_catalog::object::{ConnectorSpec, Encode, Include, MessagePart};
 use thalweg_catalog::{Column, SqlType};
 use thalweg_connectors::kafka::KafkaSource;
-use thalweg_connectors::{
-    ConnectorError, RecordError, SourceBatch, SourceConnector, SourceContext, SourceEvent, SourceReader,
-};
+use thalweg_connectors::{ConnectorError, RecordError, SourceBatch, SourceConnector, SourceContext, SourceEvent, SourceReader};
 
 /// How long anything that should come may take, on a machine that does much else.
 pub const PATIENCE: Duration = Duration::from_secs(60);

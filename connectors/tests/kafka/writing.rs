@@ -8,9 +8,7 @@ use std::sync::Arc;
 use thalweg_catalog::object::SinkMode;
 use thalweg_catalog::{Column, Epoch, SqlType, schema_of};
 use thalweg_connectors::kafka::KafkaSink;
-use thalweg_connectors::{
-    ConnectorError, Delivery, Guarantee, Responsible, SinkBatch, SinkConnector, SinkContext, SinkWriter,
-};
+use thalweg_connectors::{ConnectorError, Delivery, Guarantee, Responsible, SinkBatch, SinkConnector, SinkContext, SinkWriter};
 
 fn columns() -> Vec<Column> {
     vec![Column::new("id", SqlType::Int8), Column::new("name", SqlType::Text)]
@@ -137,7 +135,11 @@ async fn d14_a_record_that_is_too_large_is_refused_for_good() {
     let large = "x".repeat(2_000_000);
     let error = writer.deliver(Epoch(1), vec![changes(1, &[(1, Some(&large), 1)])]).await.unwrap_err();
     assert_eq!((error.responsible, error.retry), (Responsible::User, false));
-    assert!(error.message.starts_with(&format!("writing to topic \"{topic}\" on Kafka broker {broker} failed: ")), "{}", error.message);
+    assert!(
+        error.message.starts_with(&format!("writing to topic \"{topic}\" on Kafka broker {broker} failed: ")),
+        "{}",
+        error.message
+    );
     // The writer is not broken by it.
     writer.deliver(Epoch(2), vec![changes(2, &[(2, None, 1)])]).await.unwrap();
     assert_eq!(dump(&broker, &topic)[&0].len(), 1);
