@@ -1,1 +1,33 @@
+//! SQL text to statements, bound objects, logical plans and streaming plans.
+//!
+//! Pure: no I/O, no clock. The way of a statement: [`parse()`] reads the text; `bind` turns a `CREATE` into a catalog object;
+//! [`logical`] plans a query, for the streaming engine or for DataFusion; the lowering makes the streaming plan of it.
+//! [`errors`] is where everything that goes wrong gets its SQLSTATE.
+//!
+//! Must not know: connectors (it learns what they say through [`bind::ConnectorInfo`]), storage, sockets, sessions.
 
+mod analyze;
+pub mod bind;
+pub mod dml;
+pub mod errors;
+pub mod explain;
+pub mod functions;
+pub mod lineage;
+pub mod logical;
+pub mod lower;
+pub mod parse;
+pub mod physical;
+pub mod relation;
+mod rewrite;
+pub mod session;
+pub mod statement;
+pub mod types;
+
+pub use datafusion::sql::sqlparser::ast;
+pub use errors::sql_error;
+pub use logical::{BoundQuery, LogicalPlanner, Scope};
+pub use parse::{parse, parse_query};
+pub(crate) use parse::fold as parse_fold;
+pub use relation::{RelationSource, RelationTable, StreamRelations, object_of};
+pub use session::{SessionSettings, session_config, session_state};
+pub use statement::{ParsedStatement, Statement};

@@ -1,0 +1,98 @@
+//! Arithmetic that reports what it can't hold, and casts that round and print as in Postgres.
+
+use crate::functions::{arithmetic, text};
+use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::functions::math;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::optimizer::AnalyzerRule;
+
+/// Digits behind the point that a numeric is given before it is divided; Arrow's division adds four.
+const DIVIDED_SCALE: i8 = 12;
+
+#[derive(Debug)]
+pub(super) struct ExactArithmetic;
+
+impl AnalyzerRule for ExactArithmetic {
+    fn name(&self) -> &str {
+        "exact_arithmetic"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+    }
+}
+
+fn rewrite(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&node.inputs());
+    if let LogicalPlan::TableScan(scan) = &node {
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    let names = NamePreserver::new(&node);
+    node.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let expr = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
+        Ok(expr.update_data(|expr| name.restore(expr)))
+    })?
+    .map_data(|node| node.recompute_schema())
+}
+
+fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::BinaryExpr(binary) => binary_expr(binary, schema),
+        Expr::Negative(inner) if inner.get_type(schema)?.is_signed_integer() => {
+            Ok(Transformed::yes(arithmetic::negate().call(vec![*inner])))
+        }
+        Expr::Cast(cast) => cast_expr(cast, schema),
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+fn binary_expr(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let original = |binary| Ok(Transformed::no(Expr::BinaryExpr(binary)));
+    if !matches!(binary.op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide) {
+        return original(binary);
+    }
+    let (left, right) = (binary.left.get_type(schema)?, binary.right.get_type(schema)?);
+    match (binary.op, &left, &right) {
+        (Operator::Plus | Operator::Minus | Operator::Multiply, left, right) if left.is_integer() && left == right => {
+            let function = match binary.op {
+                Operator::Plus => arithmetic::add(),
+                Operator::Minus => arithmetic::subtract(),
+                _ => arithmetic::multiply(),
+            };
+            Ok(Transformed::yes(function.call(vec![*binary.left, *binary.right])))
+        }
+        (Operator::Divide, DataType::Float32 | DataType::Float64, right) if left == *right => {
+            Ok(Transformed::yes(arithmetic::divide().call(vec![*binary.left, *binary.right])))
+        }
+        (Operator::Divide, DataType::Decimal128(precision, scale), DataType::Decimal128(..)) => {
+            let wider = i16::from(*precision) + i16::from(DIVIDED_SCALE - scale);
+            if *scale >= DIVIDED_SCALE || *scale < 0 || wider > 38 {
+                return original(binary);
+            }
+            let left = Expr::Cast(Cast::new(binary.left, DataType::Decimal128(wider as u8, DIVIDED_SCALE)));
+            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), binary.op, binary.right))))
+        }
+        _ => original(binary),
+    }
+}
+
+fn cast_expr(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let from = cast.expr.get_type(schema)?;
+    let to = cast.data_type.clone();
+    let has_fraction =
+        matches!(from, DataType::Float32 | DataType::Float64) || matches!(from, DataType::Decimal128(_, scale) if scale > 0);
+    if has_fraction && to.is_integer() {
+        let rounded = math::round().call(vec![*cast.expr]);
+        return Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(rounded), to))));
+    }
+    if to == DataType::Utf8 && text::prints_differently(&from) {
+        return Ok(Transformed::yes(text::to_text().call(vec![*cast.expr])));
+    }
+    Ok(Transformed::no(Expr::Cast(cast)))
+}

@@ -1,0 +1,25 @@
+//! Rules that give a bound plan Postgres's meaning of numbers and casts, around DataFusion's own type coercion.
+//!
+//! Before it, `numbers` types integer literals and the arguments of sums and averages. After it, `exact` replaces
+//! arithmetic that would wrap or lose digits, and casts that round or print differently.
+
+mod exact;
+mod numbers;
+
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use std::sync::Arc;
+
+/// All rules of the analysis, in order.
+pub(crate) fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    vec![
+        Arc::new(numbers::PostgresNumbers),
+        Arc::new(ResolveGroupingFunction::new()),
+        Arc::new(TypeCoercion::new()),
+        Arc::new(exact::ExactArithmetic),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

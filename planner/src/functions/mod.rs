@@ -1,0 +1,60 @@
+//! Scalar functions that Postgres has and DataFusion has not, or has with another meaning. All are deterministic.
+
+pub(crate) mod arithmetic;
+pub mod assign;
+mod pattern;
+pub(crate) mod text;
+mod time_zone;
+mod to_char;
+mod window;
+
+use datafusion::common::Result;
+use datafusion::error::DataFusionError;
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use std::sync::Arc;
+use thalweg_catalog::SqlError;
+
+pub use window::{WindowExpr, WindowFunction, window_expr};
+
+/// Adds the functions to a session's, in place of DataFusion's of the same names.
+pub(crate) fn register(state: &mut SessionState) {
+    let scalars: Vec<ScalarUDF> = [
+        window::functions(),
+        assign::functions(),
+        arithmetic::functions(),
+        text::functions(),
+        time_zone::functions(),
+        to_char::functions(),
+        pattern::functions(),
+    ]
+    .concat();
+    for function in scalars {
+        // Functions can be added to any session state; the result is the one that was there before.
+        let _ = state.register_udf(Arc::new(function));
+    }
+    let every: AggregateUDF = datafusion::functions_aggregate::bool_and_or::bool_and_udaf().as_ref().clone();
+    let _ = state.register_udaf(Arc::new(every.with_aliases(["every"])));
+}
+
+/// An error of ours inside one of DataFusion's.
+pub(crate) fn error(error: SqlError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// The error of a function that was called with something it has no meaning for.
+pub(crate) fn wrong_types<T>(name: &str, types: &[arrow::datatypes::DataType]) -> Result<T> {
+    let shown: Vec<String> =
+        types.iter().map(|t| thalweg_catalog::SqlType::from_arrow(t).map_or_else(|_| t.to_string(), |t| t.to_string())).collect();
+    Err(error(
+        SqlError::new(
+            thalweg_catalog::SqlState::UndefinedFunction,
+            format!("function {name}({}) does not exist", shown.join(", ")),
+        )
+        .with_hint("No function matches the given name and argument types. You might need to add explicit type casts."),
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! `$1`, `$2`, …: their types, and their values put in.
+
+use crate::errors::sql_error;
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Cast, Expr, LogicalPlan};
+use datafusion::scalar::ScalarValue;
+use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
+
+/// The most parameters that the protocol can carry.
+const PARAMETERS_MAX: usize = 65_535;
+
+/// The types of a bound plan's parameters, by number: as declared, else as the plan uses them, else text.
+///
+/// # Errors
+/// `42P02` for a parameter without a usable number.
+pub fn parameter_types(plan: &LogicalPlan, declared: &[Option<SqlType>]) -> SqlResult<Vec<SqlType>> {
+    let found = plan.get_parameter_fields().map_err(|e| sql_error(&e))?;
+    let mut types: Vec<Option<SqlType>> = declared.to_vec();
+    for (name, field) in found {
+        let index = parameter_index(&name)?;
+        if types.len() <= index {
+            types.resize(index + 1, None);
+        }
+        if types[index].is_none() {
+            types[index] = field.filter(|f| *f.data_type() != DataType::Null).and_then(|f| inferred_type(&f));
+        }
+    }
+    Ok(types.into_iter().map(|t| t.unwrap_or(SqlType::Text)).collect())
+}
+
+fn inferred_type(field: &arrow::datatypes::Field) -> Option<SqlType> {
+    match field.data_type() {
+        DataType::UInt64 => Some(SqlType::Int8),
+        // A digit count that follows from one literal would refuse other values.
+        DataType::Decimal128(..) => Some(SqlType::Numeric(None)),
+        _ => SqlType::from_field(field).ok(),
+    }
+}
+
+/// The place, from 0, of a parameter written `$n`.
+fn parameter_index(name: &str) -> SqlResult<usize> {
+    name.strip_prefix('$')
+        .and_then(|digits| digits.parse::<usize>().ok())
+        .filter(|number| (1..=PARAMETERS_MAX).contains(number))
+        .map(|number| number - 1)
+        .ok_or_else(|| SqlError::new(SqlState::UndefinedParameter, format!("there is no parameter {name}")))
+}
+
+/// The plan with values in place of parameters, each of the parameter's type.
+///
+/// # Errors
+/// `42P02` for a parameter that has no value.
+pub fn substitute_parameters(plan: LogicalPlan, values: &[ScalarValue]) -> SqlResult<LogicalPlan> {
+    let mut missing = None;
+    let replaced = plan.transform_up_with_subqueries(|node| {
+        let names = NamePreserver::new(&node);
+        let is_limit = matches!(node, LogicalPlan::Limit(_));
+        let node = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let expr = expr.transform_up(|expr| replace(expr, values, is_limit, &mut missing))?;
+            Ok(expr.update_data(|expr| name.restore(expr)))
+        })?;
+        node.map_data(|node| node.recompute_schema())
+    });
+    match (missing, replaced) {
+        (Some(error), _) => Err(error),
+        (None, Ok(replaced)) => Ok(replaced.data),
+        (None, Err(error)) => Err(sql_error(&error)),
+    }
+}
+
+fn replace(
+    expr: Expr,
+    values: &[ScalarValue],
+    is_limit: bool,
+    missing: &mut Option<SqlError>,
+) -> datafusion::common::Result<Transformed<Expr>> {
+    let Expr::Placeholder(placeholder) = &expr else { return Ok(Transformed::no(expr)) };
+    let value = match parameter_index(&placeholder.id) {
+        Ok(index) => values.get(index),
+        Err(_) => None,
+    };
+    let Some(value) = value else {
+        let error = SqlError::new(SqlState::UndefinedParameter, format!("there is no parameter {}", placeholder.id));
+        missing.get_or_insert(error);
+        return Ok(Transformed::no(expr));
+    };
+    let data_type = value.data_type();
+    let literal = Expr::Literal(value.clone(), None);
+    // A limit must be a literal; elsewhere the cast keeps the parameter's type where literals are narrowed.
+    Ok(Transformed::yes(if is_limit { literal } else { Expr::Cast(Cast::new(Box::new(literal), data_type)) }))
+}

@@ -1,0 +1,217 @@
+//! `CREATE …`.
+
+use super::clauses;
+use super::tokens::Tokens;
+use crate::statement::{CreateRelation, CreateSink, CreateView, OptionPair, SinkInput, Statement};
+use datafusion::sql::sqlparser::tokenizer::Token;
+use thalweg_catalog::object::Emit;
+use thalweg_catalog::{SqlError, SqlResult, SqlState};
+
+/// Kinds of objects that Postgres or another system has and this server has not.
+const UNSUPPORTED: [&str; 27] = [
+    "index",
+    "unique",
+    "function",
+    "procedure",
+    "role",
+    "user",
+    "group",
+    "database",
+    "sequence",
+    "type",
+    "domain",
+    "trigger",
+    "extension",
+    "connection",
+    "secret",
+    "cluster",
+    "aggregate",
+    "model",
+    "subscription",
+    "publication",
+    "server",
+    "foreign",
+    "rule",
+    "policy",
+    "cast",
+    "collation",
+    "language",
+];
+
+/// `CREATE …`.
+pub(super) fn create(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
+    tokens.expect(&["create"])?;
+    let position = tokens.position();
+    if tokens.accept(&["or", "replace"]) {
+        return Err(SqlError::unsupported("CREATE OR REPLACE is not supported")
+            .with_hint("Drop the object and create it again.")
+            .at(position));
+    }
+    for word in ["temporary", "temp", "local", "global", "unlogged", "recursive"] {
+        if tokens.is_word(0, word) {
+            return Err(SqlError::unsupported(format!("CREATE {} is not supported", word.to_uppercase())).at(position));
+        }
+    }
+    if tokens.accept(&["source"]) {
+        return source(tokens).map(Statement::CreateSource);
+    }
+    if tokens.accept(&["table"]) {
+        return table(tokens).map(Statement::CreateTable);
+    }
+    if tokens.accept(&["materialized", "view"]) {
+        return materialized_view(tokens).map(Statement::CreateMaterializedView);
+    }
+    if tokens.accept(&["view"]) {
+        return view(tokens).map(Statement::CreateView);
+    }
+    if tokens.accept(&["sink"]) {
+        return sink(tokens).map(Statement::CreateSink);
+    }
+    if tokens.accept(&["schema"]) {
+        return schema(tokens);
+    }
+    match tokens.peek_keyword() {
+        Some(word) if UNSUPPORTED.contains(&word.as_str()) => {
+            Err(SqlError::unsupported(format!("CREATE {} is not supported", word.to_uppercase()))
+                .with_hint("Sources, tables, views, materialized views, sinks and schemas can be created.")
+                .at(position))
+        }
+        _ => Err(tokens.error()),
+    }
+}
+
+fn if_not_exists(tokens: &mut Tokens<'_>) -> bool {
+    tokens.accept(&["if", "not", "exists"])
+}
+
+fn source(tokens: &mut Tokens<'_>) -> SqlResult<CreateRelation> {
+    let relation = relation(tokens)?;
+    if relation.columns.iter().any(|c| c.default.is_some()) {
+        return Err(SqlError::unsupported("DEFAULT is not supported in a source")
+            .with_hint("Use coalesce() in a view over the source.")
+            .at(relation.name.position));
+    }
+    Ok(relation)
+}
+
+fn table(tokens: &mut Tokens<'_>) -> SqlResult<CreateRelation> {
+    let probe = tokens.clone();
+    let relation = relation(tokens)?;
+    if tokens.is_word(0, "as") {
+        return Err(SqlError::unsupported("CREATE TABLE AS is not supported")
+            .with_hint("Use CREATE MATERIALIZED VIEW, or CREATE TABLE and INSERT … SELECT.")
+            .at(tokens.position()));
+    }
+    if tokens.is_done() && relation.columns.is_empty() && relation.options.is_empty() {
+        return Err(SqlError::new(SqlState::InvalidTableDefinition, "a table needs at least one column").at(probe.position()));
+    }
+    Ok(relation)
+}
+
+fn relation(tokens: &mut Tokens<'_>) -> SqlResult<CreateRelation> {
+    let if_not_exists = if_not_exists(tokens);
+    let name = tokens.name()?;
+    let body =
+        if tokens.peek(0) == Some(&Token::LParen) { clauses::relation_body(tokens)? } else { clauses::RelationBody::default() };
+    if body.columns.iter().filter(|c| c.primary_key).count() + usize::from(body.primary_key.is_some()) > 1 {
+        return Err(clauses::multiple_keys().at(name.position));
+    }
+    Ok(CreateRelation {
+        name,
+        if_not_exists,
+        columns: body.columns,
+        primary_key: body.primary_key,
+        watermark: body.watermark,
+        includes: clauses::includes(tokens)?,
+        options: clauses::with_options(tokens)?,
+        format: clauses::format_clause(tokens)?,
+    })
+}
+
+fn view(tokens: &mut Tokens<'_>) -> SqlResult<CreateView> {
+    let view = view_body(tokens)?;
+    if view.emit != Emit::Immediate {
+        return Err(SqlError::unsupported("EMIT is not supported in a plain view")
+            .with_hint("Use CREATE MATERIALIZED VIEW.")
+            .at(view.name.position));
+    }
+    match view.options.first() {
+        Some(option) => {
+            Err(SqlError::unsupported(format!("view option \"{}\" is not supported", option.name.value)).at(option.name.position))
+        }
+        None => Ok(view),
+    }
+}
+
+fn materialized_view(tokens: &mut Tokens<'_>) -> SqlResult<CreateView> {
+    view_body(tokens)
+}
+
+fn view_body(tokens: &mut Tokens<'_>) -> SqlResult<CreateView> {
+    let if_not_exists = if_not_exists(tokens);
+    let name = tokens.name()?;
+    let columns = if tokens.peek(0) == Some(&Token::LParen) { tokens.word_list()? } else { vec![] };
+    let mut options = clauses::with_options(tokens)?;
+    tokens.expect(&["as"])?;
+    let query = clauses::embedded_query(tokens)?;
+    let mut emit = None;
+    loop {
+        let position = tokens.position();
+        if let Some(found) = clauses::emit(tokens)? {
+            if emit.replace(found).is_some() {
+                return Err(SqlError::syntax("EMIT is given more than once").at(position));
+            }
+        } else if tokens.are_words(&["with", "no", "data"]) {
+            return Err(SqlError::unsupported("WITH NO DATA is not supported")
+                .with_hint("A materialized view always holds its query's result.")
+                .at(position));
+        } else if !tokens.accept(&["with", "data"]) {
+            let more = clauses::with_options(tokens)?;
+            if more.is_empty() {
+                break;
+            }
+            merge_options(&mut options, more)?;
+        }
+    }
+    Ok(CreateView { name, if_not_exists, columns, query, emit: emit.unwrap_or_default(), options })
+}
+
+fn merge_options(options: &mut Vec<OptionPair>, more: Vec<OptionPair>) -> SqlResult<()> {
+    for pair in more {
+        if options.iter().any(|known| known.name.value == pair.name.value) {
+            return Err(
+                SqlError::syntax(format!("option \"{}\" is given more than once", pair.name.value)).at(pair.name.position)
+            );
+        }
+        options.push(pair);
+    }
+    Ok(())
+}
+
+fn sink(tokens: &mut Tokens<'_>) -> SqlResult<CreateSink> {
+    let if_not_exists = if_not_exists(tokens);
+    let name = tokens.name()?;
+    let input = if tokens.accept(&["from"]) {
+        SinkInput::Relation(tokens.name()?)
+    } else {
+        tokens.expect(&["as"])?;
+        SinkInput::Query(clauses::embedded_query(tokens)?)
+    };
+    let emit = clauses::emit(tokens)?.unwrap_or_default();
+    let options = clauses::with_options(tokens)?;
+    let format = clauses::format_clause(tokens)?;
+    Ok(CreateSink { name, if_not_exists, input, emit, options, format })
+}
+
+fn schema(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
+    let if_not_exists = if_not_exists(tokens);
+    let mut name = tokens.word()?;
+    // A schema may be written with its database, as dbt does.
+    if tokens.accept_token(&Token::Period) {
+        name = tokens.word()?;
+    }
+    if tokens.accept(&["authorization"]) {
+        tokens.word()?;
+    }
+    Ok(Statement::CreateSchema { name, if_not_exists })
+}

@@ -1,0 +1,152 @@
+//! Statements about objects that exist: `DROP`, `ALTER`, `COMMENT ON`, `DESCRIBE`, `CANCEL JOB`.
+
+use super::tokens::Tokens;
+use crate::statement::{CommentTarget, DropObjects, DropSchemas, JobReference, Name, SetScope, SetSetting, Statement};
+use datafusion::sql::sqlparser::tokenizer::Token;
+use thalweg_catalog::{ObjectKind, SqlError, SqlResult};
+
+/// The kind of object that the next words name, if it is one of ours.
+pub(super) fn kind(tokens: &mut Tokens<'_>) -> Option<ObjectKind> {
+    if tokens.accept(&["materialized", "view"]) {
+        return Some(ObjectKind::MaterializedView);
+    }
+    let kind = match tokens.peek_keyword()?.as_str() {
+        "source" => ObjectKind::Source,
+        "table" => ObjectKind::Table,
+        "view" => ObjectKind::View,
+        "sink" => ObjectKind::Sink,
+        _ => return None,
+    };
+    tokens.next().ok()?;
+    Some(kind)
+}
+
+fn cascade(tokens: &mut Tokens<'_>) -> bool {
+    let cascade = tokens.accept(&["cascade"]);
+    if !cascade {
+        tokens.accept(&["restrict"]);
+    }
+    cascade
+}
+
+fn unsupported(tokens: &Tokens<'_>, verb: &str) -> SqlError {
+    match tokens.peek_keyword() {
+        Some(word) => SqlError::unsupported(format!("{verb} {} is not supported", word.to_uppercase()))
+            .with_hint("There are sources, tables, views, materialized views, sinks and schemas.")
+            .at(tokens.position()),
+        None => tokens.error(),
+    }
+}
+
+/// `DROP …`.
+pub(super) fn drop(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
+    tokens.expect(&["drop"])?;
+    if tokens.accept(&["schema"]) {
+        let if_exists = tokens.accept(&["if", "exists"]);
+        let names = tokens.comma_separated(|t| {
+            let first = t.word()?;
+            if t.accept_token(&Token::Period) { t.word() } else { Ok(first) }
+        })?;
+        let cascade = cascade(tokens);
+        return Ok(Statement::DropSchema(DropSchemas { names, if_exists, cascade }));
+    }
+    let Some(kind) = kind(tokens) else { return Err(unsupported(tokens, "DROP")) };
+    let if_exists = tokens.accept(&["if", "exists"]);
+    let names = tokens.comma_separated(Tokens::name)?;
+    let cascade = cascade(tokens);
+    Ok(Statement::Drop(DropObjects { kind, names, if_exists, cascade }))
+}
+
+/// `ALTER kind x RENAME TO y`, `ALTER SYSTEM SET x = y`.
+pub(super) fn alter(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
+    tokens.expect(&["alter"])?;
+    if tokens.accept(&["system"]) {
+        return alter_system(tokens);
+    }
+    let Some(kind) = kind(tokens) else { return Err(unsupported(tokens, "ALTER")) };
+    let if_exists = tokens.accept(&["if", "exists"]);
+    tokens.accept(&["only"]);
+    let name = tokens.name()?;
+    let position = tokens.position();
+    if !tokens.accept(&["rename", "to"]) {
+        let Some(word) = tokens.peek_keyword() else { return Err(tokens.error()) };
+        return Err(SqlError::unsupported(format!("ALTER … {} is not supported", word.to_uppercase()))
+            .with_hint("An object can be renamed with ALTER … RENAME TO; for another change, drop it and create it again.")
+            .at(position));
+    }
+    let to = tokens.word()?;
+    Ok(Statement::Rename { kind, if_exists, name, to })
+}
+
+fn alter_system(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
+    let set = tokens.accept(&["set"]);
+    if !set {
+        tokens.expect(&["reset"])?;
+    }
+    let position = tokens.position();
+    if !set && tokens.accept(&["all"]) {
+        return Ok(Statement::Set(SetSetting { scope: SetScope::System, name: None, values: None, position }));
+    }
+    let name = super::settings::setting_name(tokens)?;
+    let values = if set { super::settings::assigned_values(tokens)? } else { None };
+    Ok(Statement::Set(SetSetting { scope: SetScope::System, name: Some(name), values, position }))
+}
+
+/// `COMMENT ON … IS …`.
+pub(super) fn comment(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
+    tokens.expect(&["comment", "on"])?;
+    let target = if tokens.accept(&["column"]) {
+        comment_column(tokens)?
+    } else if tokens.accept(&["schema"]) {
+        CommentTarget::Schema(tokens.word()?)
+    } else {
+        let Some(kind) = kind(tokens) else { return Err(unsupported(tokens, "COMMENT ON")) };
+        CommentTarget::Object(kind, tokens.name()?)
+    };
+    tokens.expect(&["is"])?;
+    let comment = if tokens.accept(&["null"]) { None } else { Some(tokens.string()?) };
+    Ok(Statement::Comment { target, comment })
+}
+
+/// `[[database.]schema.]relation.column`.
+fn comment_column(tokens: &mut Tokens<'_>) -> SqlResult<CommentTarget> {
+    let first = tokens.word()?;
+    let position = first.position;
+    let mut parts = vec![first];
+    while tokens.accept_token(&Token::Period) {
+        parts.push(tokens.column_label()?);
+    }
+    let column = parts.pop();
+    let relation = parts.pop();
+    match (relation, column) {
+        (Some(relation), Some(column)) => {
+            let name = Name { schema: parts.pop().map(|s| s.value), name: relation.value, position };
+            Ok(CommentTarget::Column(name, column))
+        }
+        _ => Err(SqlError::syntax("column name must be qualified").at(position)),
+    }
+}
+
+/// `DESCRIBE x`.
+pub(super) fn describe(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
+    tokens.next()?;
+    kind(tokens);
+    tokens.name().map(Statement::Describe)
+}
+
+/// `CANCEL JOB x`, by the object's name or id.
+pub(super) fn cancel(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
+    tokens.expect(&["cancel"])?;
+    if !tokens.accept(&["jobs"]) {
+        tokens.expect(&["job"])?;
+    }
+    let position = tokens.position();
+    if let Some(Token::Number(..)) = tokens.peek(0) {
+        let id = tokens.integer()?;
+        return match u32::try_from(id) {
+            Ok(id) => Ok(Statement::CancelJob(JobReference::Id(id))),
+            Err(_) => Err(SqlError::invalid_parameter(format!("there is no job of id {id}")).at(position)),
+        };
+    }
+    tokens.name().map(|name| Statement::CancelJob(JobReference::Name(name)))
+}

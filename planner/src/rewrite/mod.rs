@@ -1,0 +1,237 @@
+//! Changes to a query's syntax tree before its names are looked up: what Postgres means where DataFusion would do otherwise.
+//!
+//! `names` gives every output column the name that Postgres gives it, `windows` turns `TUMBLE` and `HOP` into subqueries,
+//! `refused` stops on clauses that would be read and then ignored, and the visitor here does small replacements.
+
+mod names;
+mod refused;
+mod windows;
+
+use crate::errors::span_position;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, Expr, Ident, ObjectName, ObjectNamePart, Query, SelectItem, Spanned, TableFactor, VisitMut, VisitorMut,
+};
+use std::ops::ControlFlow;
+use thalweg_catalog::{SqlError, SqlResult};
+
+pub use names::{HIDDEN_SUFFIX, visible_name};
+pub use windows::interval_micros;
+
+/// The query as DataFusion is to see it.
+///
+/// # Errors
+/// `0A000` for clauses that are not there, `22023` for window arguments that make no windows.
+pub fn rewrite_query(query: &mut Query) -> SqlResult<()> {
+    match query.visit(&mut Rewriter) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(*error),
+    }
+}
+
+/// An expression that stands alone, such as a default, as DataFusion is to see it.
+///
+/// # Errors
+/// As [`rewrite_query`].
+pub fn rewrite_expr(expr: &mut Expr) -> SqlResult<()> {
+    match expr.visit(&mut Rewriter) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(*error),
+    }
+}
+
+struct Rewriter;
+
+impl VisitorMut for Rewriter {
+    type Break = Box<SqlError>;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        refused::check_query(query)
+            .and_then(|()| names::name_outputs(query))
+            .map_or_else(|e| ControlFlow::Break(Box::new(e)), ControlFlow::Continue)
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        refused::check_table_factor(factor)
+            .and_then(|()| windows::rewrite(factor))
+            .map_or_else(|e| ControlFlow::Break(Box::new(e)), ControlFlow::Continue)
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        rewrite_one(expr).map_or_else(|e| ControlFlow::Break(Box::new(e)), ControlFlow::Continue)
+    }
+}
+
+/// The replacements that need no context.
+fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
+    match expr {
+        Expr::Function(function) => {
+            strip_pg_catalog(&mut function.name);
+            Ok(())
+        }
+        Expr::Cast { data_type: ast::DataType::Custom(name, _), .. } => {
+            strip_pg_catalog(name);
+            Ok(())
+        }
+        Expr::BinaryOp { op, .. } => {
+            if let BinaryOperator::PGCustomBinaryOperator(parts) = op
+                && let Some(plain) = parts.last().and_then(|symbol| named_operator(symbol))
+            {
+                *op = plain;
+            }
+            Ok(())
+        }
+        Expr::Collate { expr: inner, collation } => {
+            let name = collation.0.last().map(ToString::to_string).unwrap_or_default();
+            // Text compares byte by byte here, which is what these collations mean.
+            if !["default", "\"default\"", "\"C\"", "\"POSIX\"", "\"ucs_basic\"", "ucs_basic"].contains(&name.as_str()) {
+                return Err(SqlError::unsupported(format!("collation {name} is not supported"))
+                    .with_hint("Text is compared byte by byte, as with COLLATE \"C\".")
+                    .at(span_position(inner.span()).unwrap_or(1)));
+            }
+            *expr = std::mem::replace(&mut **inner, null());
+            rewrite_one(expr)
+        }
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            let timestamp = std::mem::replace(&mut **timestamp, null());
+            let zone = std::mem::replace(&mut **time_zone, null());
+            *expr = call("timezone", vec![zone, timestamp]);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn strip_pg_catalog(name: &mut ObjectName) {
+    let is_prefixed = name.0.len() == 2
+        && matches!(&name.0[0], ObjectNamePart::Identifier(ident) if ident.value.eq_ignore_ascii_case("pg_catalog"));
+    if is_prefixed {
+        name.0.remove(0);
+    }
+}
+
+fn named_operator(symbol: &str) -> Option<BinaryOperator> {
+    Some(match symbol {
+        "=" => BinaryOperator::Eq,
+        "<>" | "!=" => BinaryOperator::NotEq,
+        "<" => BinaryOperator::Lt,
+        "<=" => BinaryOperator::LtEq,
+        ">" => BinaryOperator::Gt,
+        ">=" => BinaryOperator::GtEq,
+        "+" => BinaryOperator::Plus,
+        "-" => BinaryOperator::Minus,
+        "*" => BinaryOperator::Multiply,
+        "/" => BinaryOperator::Divide,
+        "%" => BinaryOperator::Modulo,
+        "||" => BinaryOperator::StringConcat,
+        "~" => BinaryOperator::PGRegexMatch,
+        "~*" => BinaryOperator::PGRegexIMatch,
+        "!~" => BinaryOperator::PGRegexNotMatch,
+        "!~*" => BinaryOperator::PGRegexNotIMatch,
+        "~~" => BinaryOperator::PGLikeMatch,
+        "~~*" => BinaryOperator::PGILikeMatch,
+        "!~~" => BinaryOperator::PGNotLikeMatch,
+        "!~~*" => BinaryOperator::PGNotILikeMatch,
+        _ => return None,
+    })
+}
+
+/// `NULL`.
+pub(crate) fn null() -> Expr {
+    Expr::Value(ast::Value::Null.into())
+}
+
+/// A whole number.
+pub(crate) fn number(value: i64) -> Expr {
+    Expr::Value(ast::Value::Number(value.to_string(), false).into())
+}
+
+/// A quoted name.
+pub(crate) fn ident(name: &str) -> Ident {
+    Ident::with_quote('"', name)
+}
+
+/// `name(args)`.
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|a| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(a))).collect();
+    Expr::Function(ast::Function {
+        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new(name))]),
+        uses_odbc_syntax: false,
+        parameters: ast::FunctionArguments::None,
+        args: ast::FunctionArguments::List(ast::FunctionArgumentList { duplicate_treatment: None, args, clauses: vec![] }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    })
+}
+
+/// A table by its name.
+pub(crate) fn table_factor(name: ObjectName) -> TableFactor {
+    TableFactor::Table {
+        name,
+        alias: None,
+        args: None,
+        with_hints: vec![],
+        version: None,
+        with_ordinality: false,
+        partitions: vec![],
+        json_path: None,
+        sample: None,
+        index_hints: vec![],
+    }
+}
+
+/// `*`.
+pub(crate) fn wildcard() -> SelectItem {
+    SelectItem::Wildcard(ast::WildcardAdditionalOptions::default())
+}
+
+/// `SELECT projection FROM from WHERE selection`.
+pub(crate) fn select(projection: Vec<SelectItem>, from: TableFactor, selection: Option<Expr>) -> ast::Select {
+    ast::Select {
+        select_token: AttachedToken::empty(),
+        optimizer_hint: None,
+        distinct: None,
+        select_modifiers: None,
+        top: None,
+        top_before_distinct: false,
+        projection,
+        exclude: None,
+        into: None,
+        from: vec![ast::TableWithJoins { relation: from, joins: vec![] }],
+        lateral_views: vec![],
+        prewhere: None,
+        selection,
+        connect_by: vec![],
+        group_by: ast::GroupByExpr::Expressions(vec![], vec![]),
+        cluster_by: vec![],
+        distribute_by: vec![],
+        sort_by: vec![],
+        having: None,
+        named_window: vec![],
+        qualify: None,
+        window_before_qualify: false,
+        value_table_mode: None,
+        flavor: ast::SelectFlavor::Standard,
+    }
+}
+
+/// A query that is one `SELECT`.
+pub(crate) fn query(select: ast::Select) -> Query {
+    Query {
+        with: None,
+        body: Box::new(ast::SetExpr::Select(Box::new(select))),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: vec![],
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: vec![],
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Types as they are written, to SQL types.
+
+use arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::sql::sqlparser::ast::{self, ArrayElemTypeDef, CharacterLength, ExactNumberInfo, TimezoneInfo};
+use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType, suggest};
+
+/// The most digits of a numeric.
+const NUMERIC_PRECISION_MAX: u64 = 38;
+
+/// Names for "did you mean".
+const KNOWN: [&str; 22] = [
+    "boolean",
+    "smallint",
+    "integer",
+    "bigint",
+    "real",
+    "double precision",
+    "numeric",
+    "decimal",
+    "text",
+    "varchar",
+    "char",
+    "bytea",
+    "date",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "interval",
+    "uuid",
+    "json",
+    "jsonb",
+    "int",
+    "float",
+];
+
+/// Types of Postgres's own catalog; their values are carried as text or as numbers, and no column can be declared with them.
+const SYSTEM_TEXT: [&str; 12] = [
+    "name",
+    "\"char\"",
+    "regtype",
+    "regproc",
+    "regprocedure",
+    "regnamespace",
+    "regrole",
+    "regoper",
+    "regoperator",
+    "pg_node_tree",
+    "aclitem",
+    "cstring",
+];
+const SYSTEM_NUMBER: [&str; 6] = ["oid", "regclass", "xid", "cid", "xid8", "int2vector"];
+
+/// The SQL type of a column or a cast.
+///
+/// # Errors
+/// `42704` for a name that is no type, `0A000` for types that are not there, `22023` for modifiers out of bounds.
+pub fn sql_type(data_type: &ast::DataType) -> SqlResult<SqlType> {
+    use ast::DataType as T;
+    Ok(match data_type {
+        T::Bool | T::Boolean => SqlType::Boolean,
+        T::SmallInt(_) | T::Int2(_) => SqlType::Int2,
+        T::Int(_) | T::Integer(_) | T::Int4(_) => SqlType::Int4,
+        T::BigInt(_) | T::Int8(_) => SqlType::Int8,
+        T::Real | T::Float4 => SqlType::Float4,
+        T::Float(ExactNumberInfo::Precision(bits)) if *bits <= 24 => SqlType::Float4,
+        T::Float(_) | T::Float8 | T::DoublePrecision | T::Double(ExactNumberInfo::None) => SqlType::Float8,
+        T::Numeric(info) | T::Decimal(info) | T::Dec(info) => numeric(info)?,
+        T::Text | T::String(None) => SqlType::Text,
+        T::Varchar(length) | T::CharacterVarying(length) | T::CharVarying(length) => SqlType::Varchar(limit(length)?),
+        T::Char(length) | T::Character(length) => SqlType::Char(limit(length)?.unwrap_or(1)),
+        T::Bytea => SqlType::Bytea,
+        T::Date => SqlType::Date,
+        T::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::Time,
+        T::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::Timestamp,
+        T::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => SqlType::TimestampTz,
+        T::Interval { .. } => SqlType::Interval,
+        T::Uuid => SqlType::Uuid,
+        T::JSON => SqlType::Json,
+        T::JSONB => SqlType::Jsonb,
+        T::Array(ArrayElemTypeDef::SquareBracket(item, _) | ArrayElemTypeDef::AngleBracket(item)) => {
+            SqlType::Array(Box::new(sql_type(item)?))
+        }
+        T::Custom(name, modifiers) if modifiers.is_empty() => custom(&name.to_string())?,
+        other => {
+            return Err(SqlError::unsupported(format!("type {other} is not supported")).with_hint(known_hint(&other.to_string())));
+        }
+    })
+}
+
+fn known_hint(name: &str) -> String {
+    suggest::hint(name, KNOWN.iter().copied())
+}
+
+fn custom(name: &str) -> SqlResult<SqlType> {
+    let lower = name.to_lowercase();
+    if ["serial", "bigserial", "smallserial", "money", "timetz", "inet", "xml", "tsvector"].contains(&lower.as_str()) {
+        return Err(
+            SqlError::unsupported(format!("type {lower} is not supported")).with_hint(format!("There are {}.", KNOWN.join(", ")))
+        );
+    }
+    match SqlType::parse(&lower) {
+        Some(found) => Ok(found),
+        None => Err(SqlError::new(SqlState::UndefinedObject, format!("type \"{}\" does not exist", name.trim_matches('"')))
+            .with_hint(known_hint(name))),
+    }
+}
+
+fn numeric(info: &ExactNumberInfo) -> SqlResult<SqlType> {
+    let (precision, scale) = match *info {
+        ExactNumberInfo::None => return Ok(SqlType::Numeric(None)),
+        ExactNumberInfo::Precision(precision) => (precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
+    };
+    if precision == 0 || precision > NUMERIC_PRECISION_MAX {
+        return Err(SqlError::invalid_parameter(format!(
+            "NUMERIC precision {precision} must be between 1 and {NUMERIC_PRECISION_MAX}"
+        )));
+    }
+    if scale < 0 || scale as u64 > precision {
+        return Err(SqlError::invalid_parameter(format!("NUMERIC scale {scale} must be between 0 and precision {precision}")));
+    }
+    Ok(SqlType::Numeric(Some((precision as u8, scale as i8))))
+}
+
+fn limit(length: &Option<CharacterLength>) -> SqlResult<Option<u32>> {
+    match length {
+        None => Ok(None),
+        Some(CharacterLength::IntegerLength { length, .. }) if (1..=10_485_760).contains(length) => Ok(Some(*length as u32)),
+        Some(_) => Err(SqlError::invalid_parameter("the length of a character type must be between 1 and 10485760")),
+    }
+}
+
+/// The name of a type as Postgres names a column after it: `int4`, `varchar`, ….
+pub(crate) fn internal_name(data_type: &ast::DataType) -> String {
+    let name = match sql_type(data_type) {
+        Ok(SqlType::Boolean) => "bool",
+        Ok(SqlType::Int2) => "int2",
+        Ok(SqlType::Int4) => "int4",
+        Ok(SqlType::Int8) => "int8",
+        Ok(SqlType::Float4) => "float4",
+        Ok(SqlType::Float8) => "float8",
+        Ok(SqlType::Numeric(_)) => "numeric",
+        Ok(SqlType::Varchar(_)) => "varchar",
+        Ok(SqlType::Char(_)) => "bpchar",
+        Ok(SqlType::Time) => "time",
+        Ok(SqlType::Timestamp) => "timestamp",
+        Ok(SqlType::TimestampTz) => "timestamptz",
+        Ok(other) => return other.to_string(),
+        Err(_) => return data_type.to_string().to_lowercase(),
+    };
+    name.to_string()
+}
+
+/// Tells DataFusion what carries the values of a type.
+#[derive(Debug)]
+pub(crate) struct PostgresTypes;
+
+impl TypePlanner for PostgresTypes {
+    fn plan_type(&self, data_type: &ast::DataType) -> Result<Option<DataType>> {
+        let system = data_type.to_string().to_lowercase();
+        if SYSTEM_TEXT.contains(&system.as_str()) {
+            return Ok(Some(DataType::Utf8));
+        }
+        if SYSTEM_NUMBER.contains(&system.as_str()) {
+            return Ok(Some(DataType::Int64));
+        }
+        match sql_type(data_type) {
+            Ok(found) => Ok(Some(found.to_arrow())),
+            Err(error) => Err(DataFusionError::External(Box::new(error))),
+        }
+    }
+}
