@@ -287,4 +287,4 @@ fn empty_directory(directory: &Path) -> StorageResult<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

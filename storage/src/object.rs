@@ -146,7 +146,7 @@ impl ObjectStore {
     /// A store in another service, under a prefix.
     pub fn remote(client: Arc<dyn object_store::ObjectStore>, prefix: &str) -> ObjectStore {
         let url = format!("{client}/{prefix}").into();
-        ObjectStore { url, backend: Backend::Remote(Arc::new(RemoteStore::new(client, prefix))) }
+        ObjectStore { url, backend: Backend::Remote(Arc::new(RemoteStore::new(client, prefix, remote::Limits::default()))) }
     }
 
     /// Where it is, as it was given.

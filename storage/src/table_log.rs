@@ -138,6 +138,10 @@ impl TableLog {
     /// # Errors
     /// `Missing` or `Corrupt`, naming the segment and the place in it; `Fenced` if a newer generation writes already.
     pub async fn open(claim: Arc<GenerationClaim>, reaches: u64) -> StorageResult<TableLog> {
+        TableLog::open_with(claim, reaches, local::Files::default()).await
+    }
+
+    async fn open_with(claim: Arc<GenerationClaim>, reaches: u64, files: local::Files) -> StorageResult<TableLog> {
         let store = claim.store();
         let (first, numbers) = list_segments(store, reaches).await?;
         forget_before(&claim, first).await?;
@@ -146,7 +150,7 @@ impl TableLog {
         let mut last_epoch = None;
         let mut scans = futures::stream::iter(numbers)
             .map(|number| {
-                let tail = if Some(number) == newest { Tail::MayBeTorn } else { Tail::Whole };
+                let tail = if Some(number) == newest { Tail::MayBeTorn } else { Tail::Marked };
                 async move { Ok::<_, StorageError>((number, scan_segment(store, number, tail).await?)) }
             })
             .buffered(if store.local_root().is_some() { 1 } else { remote::PARALLEL });
@@ -164,7 +168,7 @@ impl TableLog {
                 break;
             }
             // A stale process got in before us. What it wrote there was acknowledged, so it counts.
-            let scan = scan_segment(claim.store(), number, Tail::Whole).await?;
+            let scan = scan_segment(claim.store(), number, Tail::Marked).await?;
             admit(&claim, number, &scan, &mut last_epoch, &mut segments)?;
             number += 1;
         }
@@ -179,7 +183,7 @@ impl TableLog {
             groups: AtomicU64::new(0),
         });
         let (sender, writer) = match shared.claim.store().local_root() {
-            Some(_) => local::start(Arc::clone(&shared), number)?,
+            Some(_) => local::start(Arc::clone(&shared), number, files)?,
             None => remote::start(Arc::clone(&shared), number),
         };
         Ok(TableLog { shared, order: Mutex::new(Order { last_epoch, sender: Some(sender) }), writer: Some(writer) })
@@ -365,13 +369,8 @@ impl Replay {
 async fn read_entries(store: &ObjectStore, number: u64, durable_bytes: u64) -> StorageResult<Vec<LogEntry>> {
     let path = segment_path(number);
     let bytes = store.get(&path).await?;
-    if (bytes.len() as u64) < durable_bytes {
-        let reason = format!("it has {} bytes, of {durable_bytes} that are durable", bytes.len());
-        return Err(StorageError::corrupt(&path, reason));
-    }
-    let bytes = bytes.slice(..durable_bytes as usize);
     crate::object::blocking(move || {
-        let scan = format::scan(&path, number, &bytes, Tail::Whole)?;
+        let scan = format::scan(&path, number, &bytes, Tail::At(durable_bytes))?;
         let mut entries = Vec::new();
         for frame in scan.frames {
             entries.extend(format::decode(&path, &bytes, frame)?);
@@ -436,7 +435,7 @@ async fn forget_before(claim: &GenerationClaim, first: u64) -> StorageResult<()>
     let mut old = Vec::new();
     for number in numbers_in(store, SEGMENTS).await?.into_iter().take_while(|number| *number < first) {
         if store.local_root().is_none() {
-            let scan = scan_segment(store, number, Tail::Whole).await?;
+            let scan = scan_segment(store, number, Tail::Marked).await?;
             let segment = Segment { generation: scan.generation, last_epoch: scan.epochs.last().copied(), bytes: scan.bytes };
             if remote::still_fences(segment, claim) {
                 continue;

@@ -17,8 +17,6 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
-/// How long a call is tried again while the service can't be reached.
-const PATIENCE: Duration = Duration::from_secs(150);
 /// Files above this go up in parts of this size. S3 takes no part below 5 MiB but the last.
 const PART_BYTES: usize = 16 << 20;
 /// Transfers at a time; more would share the same bandwidth.
@@ -27,11 +25,27 @@ const PARALLEL: usize = 8;
 pub(super) struct RemoteStore {
     client: Arc<dyn object_store::ObjectStore>,
     prefix: String,
+    limits: Limits,
+}
+
+/// How long a call is tried again while the service can't be reached.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) total: Duration,
+    /// Between the first two tries; then twice as long each time, up to `pause_max`.
+    pub(super) pause: Duration,
+    pub(super) pause_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { total: Duration::from_secs(150), pause: Duration::from_millis(50), pause_max: Duration::from_secs(5) }
+    }
 }
 
 impl RemoteStore {
-    pub(super) fn new(client: Arc<dyn object_store::ObjectStore>, prefix: &str) -> RemoteStore {
-        RemoteStore { client, prefix: prefix.trim_matches('/').to_string() }
+    pub(super) fn new(client: Arc<dyn object_store::ObjectStore>, prefix: &str, limits: Limits) -> RemoteStore {
+        RemoteStore { client, prefix: prefix.trim_matches('/').to_string(), limits }
     }
 
     pub(super) fn s3(bucket: &str, prefix: &str, options: &S3Options) -> StorageResult<RemoteStore> {
@@ -55,7 +69,7 @@ impl RemoteStore {
             builder = builder.with_secret_access_key(secret);
         }
         let client = builder.build().map_err(|e| fail("open the bucket of", bucket, e))?;
-        Ok(RemoteStore::new(Arc::new(client), prefix))
+        Ok(RemoteStore::new(Arc::new(client), prefix, Limits::default()))
     }
 
     /// Finds out whether the bucket can be reached, without patience: a wrong address should be told at once.
@@ -71,7 +85,7 @@ impl RemoteStore {
 
     pub(super) async fn put_if_absent(&self, path: &str, bytes: Bytes) -> StorageResult<Put> {
         let location = self.location(path);
-        let mut patience = Patience::new();
+        let mut patience = Patience::new(self.limits);
         loop {
             let options = PutOptions::from(PutMode::Create);
             match self.client.put_opts(&location, bytes.clone().into(), options).await {
@@ -92,13 +106,13 @@ impl RemoteStore {
 
     pub(super) async fn get(&self, path: &str) -> StorageResult<Bytes> {
         let location = self.location(path);
-        patiently("read", path, || async { self.client.get(&location).await?.bytes().await }.boxed()).await
+        self.patiently("read", path, || async { self.client.get(&location).await?.bytes().await }.boxed()).await
     }
 
     pub(super) async fn list(&self, folder: &str) -> StorageResult<Vec<ObjectInfo>> {
         let location = self.location(folder);
         let found: Vec<_> =
-            patiently("list", folder, || self.client.list(Some(&location)).try_collect::<Vec<_>>().boxed()).await?;
+            self.patiently("list", folder, || self.client.list(Some(&location)).try_collect::<Vec<_>>().boxed()).await?;
         // Keys are given back with the prefix, which is not part of our paths.
         let skip = location.as_ref().len() - folder.len();
         let info =
@@ -111,7 +125,7 @@ impl RemoteStore {
     pub(super) async fn delete(&self, paths: Vec<String>) -> StorageResult<()> {
         let locations: Vec<_> = paths.iter().map(|p| self.location(p)).collect();
         let what = paths.first().map_or("", String::as_str);
-        patiently("delete", what, || self.delete_once(locations.clone()).boxed()).await
+        self.patiently("delete", what, || self.delete_once(locations.clone()).boxed()).await
     }
 
     async fn delete_once(&self, locations: Vec<Location>) -> Result<(), object_store::Error> {
@@ -131,7 +145,7 @@ impl RemoteStore {
 
     async fn put_file(&self, upload: &Upload) -> StorageResult<Content> {
         let location = self.location(&upload.path);
-        let mut patience = Patience::new();
+        let mut patience = Patience::new(self.limits);
         loop {
             match self.put_file_once(upload, &location).await {
                 Err(StorageError::ObjectStore { source, .. }) if is_transient(&source) && patience.wait().await => {}
@@ -165,7 +179,7 @@ impl RemoteStore {
     }
 
     pub(super) async fn fetch_file(&self, path: &str, expected: Content, file: &Path) -> StorageResult<()> {
-        let mut patience = Patience::new();
+        let mut patience = Patience::new(self.limits);
         loop {
             match self.fetch_file_once(path, expected, file).await {
                 Err(StorageError::ObjectStore { source, .. }) if is_transient(&source) && patience.wait().await => {}
@@ -187,6 +201,23 @@ impl RemoteStore {
         }
         copy.flush().await.map_err(unwritten)?;
         read.content().check(expected, path)
+    }
+
+    async fn patiently<'a, T>(
+        &self,
+        action: &'static str,
+        path: &str,
+        call: impl Fn() -> BoxFuture<'a, Result<T, object_store::Error>>,
+    ) -> StorageResult<T> {
+        let mut patience = Patience::new(self.limits);
+        loop {
+            match call().await {
+                Err(e) if is_transient(&e) && patience.wait().await => {
+                    tracing::warn!(action, path, error = %e, "trying the object store again");
+                }
+                result => return result.map_err(|e| fail(action, path, e)),
+            }
+        }
     }
 }
 
@@ -222,11 +253,12 @@ async fn read_part(file: &mut tokio::fs::File) -> std::io::Result<Bytes> {
 struct Patience {
     until: Instant,
     pause: Duration,
+    pause_max: Duration,
 }
 
 impl Patience {
-    fn new() -> Patience {
-        Patience { until: Instant::now() + PATIENCE, pause: Duration::from_millis(50) }
+    fn new(limits: Limits) -> Patience {
+        Patience { until: Instant::now() + limits.total, pause: limits.pause, pause_max: limits.pause_max }
     }
 
     /// False if there is none left.
@@ -235,24 +267,8 @@ impl Patience {
             return false;
         }
         tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(Duration::from_secs(5));
+        self.pause = (self.pause * 2).min(self.pause_max);
         true
-    }
-}
-
-async fn patiently<'a, T>(
-    action: &'static str,
-    path: &str,
-    call: impl Fn() -> BoxFuture<'a, Result<T, object_store::Error>>,
-) -> StorageResult<T> {
-    let mut patience = Patience::new();
-    loop {
-        match call().await {
-            Err(e) if is_transient(&e) && patience.wait().await => {
-                tracing::warn!(action, path, error = %e, "trying the object store again");
-            }
-            result => return result.map_err(|e| fail(action, path, e)),
-        }
     }
 }
 

@@ -11,7 +11,7 @@
 //!
 //! The mark tells damage from a torn tail: bytes below it were acknowledged, so they must be whole. It is written after
 //! each sync but not synced itself, so it is exact after a crash of the process, and at most one frame behind after a crash
-//! of the machine.
+//! of the machine. Before the next segment begins it is synced too, and whoever opens the log settles it for the last one.
 
 use super::LogEntry;
 use crate::error::{StorageError, StorageResult};
@@ -32,13 +32,16 @@ const MARK_BYTES: usize = 12;
 pub(super) const HEADER_BYTES: usize = MARK_AT as usize + MARK_BYTES;
 const FRAME_HEADER_BYTES: usize = 12;
 
-/// Whether a segment may end in the middle of a write.
+/// Where a segment ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tail {
-    /// Whatever is not whole is damage.
-    Whole,
-    /// The newest segment of a process that may have crashed.
+    /// At its mark, which is exact once the segment is no longer written to. What stands behind it is from a process that
+    /// did not know that it was fenced.
+    Marked,
+    /// Behind its last whole frame: the newest segment of a process that may have crashed in the middle of a write.
     MayBeTorn,
+    /// Here, as its own writer knows.
+    At(u64),
 }
 
 /// What a segment holds.
@@ -104,8 +107,16 @@ fn frame_crc(size: &[u8], payload: &[u8]) -> u32 {
 
 /// Finds the frames of a segment and checks all of it.
 pub(super) fn scan(path: &str, number: u64, bytes: &[u8], tail: Tail) -> StorageResult<Scan> {
-    let (generation, acknowledged) = read_header(path, number, bytes)?;
+    let (generation, mark) = read_header(path, number, bytes)?;
+    let (limit, acknowledged) = match (tail, mark) {
+        // While its own writer is at work the mark may be half written, and says nothing new.
+        (Tail::At(end), _) => (end, end),
+        (_, None) => return Err(StorageError::corrupt(path, "the mark in its header is damaged")),
+        (Tail::Marked, Some(mark)) => (mark, mark),
+        (Tail::MayBeTorn, Some(mark)) => (bytes.len() as u64, mark),
+    };
     let mut scan = Scan { generation, frames: Vec::new(), epochs: Vec::new(), bytes: HEADER_BYTES as u64, torn: false };
+    let bytes = usize::try_from(limit).ok().and_then(|limit| bytes.get(..limit)).unwrap_or(bytes);
     let mut at = HEADER_BYTES;
     while at < bytes.len() {
         let damage = match frame_at(bytes, at) {
@@ -117,8 +128,7 @@ pub(super) fn scan(path: &str, number: u64, bytes: &[u8], tail: Tail) -> Storage
             }
             Err(damage) => damage,
         };
-        let torn = tail == Tail::MayBeTorn && at as u64 >= acknowledged && !damage.followed;
-        if !torn {
+        if tail != Tail::MayBeTorn || (at as u64) < acknowledged || damage.followed {
             return Err(StorageError::corrupt(path, format!("the record at byte {at} {}", damage.reason)));
         }
         scan.torn = true;
@@ -131,7 +141,8 @@ pub(super) fn scan(path: &str, number: u64, bytes: &[u8], tail: Tail) -> Storage
     Ok(scan)
 }
 
-fn read_header(path: &str, number: u64, bytes: &[u8]) -> StorageResult<(Generation, u64)> {
+/// The generation that a segment is of, and its mark unless that is damaged.
+fn read_header(path: &str, number: u64, bytes: &[u8]) -> StorageResult<(Generation, Option<u64>)> {
     let corrupt = |reason: &str| Err(StorageError::corrupt(path, reason));
     let mut reader = Reader { bytes, at: 0 };
     let (Some(magic), Some(generation), Some(found), Some(crc), Some(acknowledged), Some(mark_crc)) =
@@ -145,10 +156,8 @@ fn read_header(path: &str, number: u64, bytes: &[u8]) -> StorageResult<(Generati
     if found != number {
         return corrupt(&format!("it is segment {found}"));
     }
-    if mark_crc != crc32fast::hash(&acknowledged.to_le_bytes()) {
-        return corrupt("the mark in its header is damaged");
-    }
-    Ok((Generation(generation), acknowledged))
+    let mark_is_whole = mark_crc == crc32fast::hash(&acknowledged.to_le_bytes());
+    Ok((Generation(generation), mark_is_whole.then_some(acknowledged)))
 }
 
 struct Damage {

@@ -12,9 +12,6 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
 
-/// A segment above this is followed by the next.
-const SEGMENT_BYTES: u64 = 64 << 20;
-
 /// What the writer needs of a file. A trait so that a test can have it fail.
 pub(super) trait LogFile: Send {
     fn write_at(&mut self, bytes: &[u8], at: u64) -> io::Result<()>;
@@ -39,31 +36,37 @@ impl LogFile for File {
 /// Opens an existing segment to append to.
 pub(super) type Open = Box<dyn Fn(&Path) -> io::Result<Box<dyn LogFile>> + Send>;
 
+/// How segments are written.
+pub(super) struct Files {
+    pub(super) open: Open,
+    /// A segment of this size is followed by the next.
+    pub(super) segment_bytes: u64,
+}
+
+impl Default for Files {
+    fn default() -> Files {
+        let open: Open = Box::new(|path| Ok(Box::new(File::options().write(true).open(path)?)));
+        Files { open, segment_bytes: 64 << 20 }
+    }
+}
+
 struct SegmentWriter {
     shared: Arc<Shared>,
-    open: Open,
+    files: Files,
     file: Box<dyn LogFile>,
     path: PathBuf,
     number: u64,
     /// Where the next frame goes: behind all that is durable.
     end: u64,
-    segment_bytes: u64,
 }
 
 /// Starts the thread that appends to segment `number`, which is there and empty.
-pub(super) fn start(shared: Arc<Shared>, number: u64) -> StorageResult<(Sender, Writer)> {
-    let open: Open = Box::new(|path| Ok(Box::new(File::options().write(true).open(path)?)));
-    start_with(shared, number, open, SEGMENT_BYTES)
-}
-
-pub(super) fn start_with(shared: Arc<Shared>, number: u64, open: Open, segment_bytes: u64) -> StorageResult<(Sender, Writer)> {
+pub(super) fn start(shared: Arc<Shared>, number: u64, files: Files) -> StorageResult<(Sender, Writer)> {
     let path = file_of(&shared, number);
-    let file = open(&path).map_err(|e| StorageError::file("append to", &path, e))?;
-    let end = format::HEADER_BYTES as u64;
-    let writer = SegmentWriter { shared, open, file, path, number, end, segment_bytes };
+    let file = (files.open)(&path).map_err(|e| StorageError::file("append to", &path, e))?;
+    let writer = SegmentWriter { shared, files, file, path, number, end: format::HEADER_BYTES as u64 };
     let (sender, receiver) = mpsc::channel();
-    let name = "table-log".to_string();
-    let thread = thread::Builder::new().name(name).spawn(move || writer.run(&receiver));
+    let thread = thread::Builder::new().name("table-log".to_string()).spawn(move || writer.run(&receiver));
     let thread = thread.map_err(|e| StorageError::file("start a thread for", Path::new(super::SEGMENTS), e))?;
     Ok((Sender::Thread(sender), Writer::Thread(thread)))
 }
@@ -92,7 +95,7 @@ impl SegmentWriter {
     }
 
     fn write(&mut self, group: &[Append]) -> Result<(), Failure> {
-        if self.end >= self.segment_bytes {
+        if self.end >= self.files.segment_bytes {
             // Nothing of the group is written yet, so it alone fails.
             self.rotate().map_err(|e| Failure::of(&e))?;
         }
@@ -125,7 +128,10 @@ impl SegmentWriter {
     }
 
     fn rotate(&mut self) -> StorageResult<()> {
-        // So that the mark is durable too: from now on the segment has no tail that could be torn.
+        // From now on the segment ends where its mark says.
+        self.file
+            .write_at(&format::mark(self.end), format::MARK_AT)
+            .map_err(|e| StorageError::file("mark the end of", &self.path, e))?;
         self.file.sync().map_err(|e| {
             let error = StorageError::file("sync", &self.path, e);
             self.shared.break_with(&error);
@@ -143,7 +149,7 @@ impl SegmentWriter {
             return Err(error);
         }
         let path = file_of(&self.shared, number);
-        self.file = (self.open)(&path).map_err(|e| StorageError::file("append to", &path, e))?;
+        self.file = (self.files.open)(&path).map_err(|e| StorageError::file("append to", &path, e))?;
         (self.path, self.number, self.end) = (path, number, format::HEADER_BYTES as u64);
         self.shared.segments.lock().insert(number, Segment { generation, last_epoch: None, bytes: self.end });
         Ok(())
