@@ -7,7 +7,7 @@ use crate::lower::scanned;
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 use std::collections::BTreeMap;
-use thalweg_catalog::{Catalog, ObjectId, SqlResult};
+use thalweg_catalog::{ObjectId, SqlResult};
 
 /// How an input column goes into an output column; of several ways the last here counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -50,23 +50,23 @@ type Origins = BTreeMap<(ObjectId, usize), LineageKind>;
 /// All edges into the columns of a query, by output column, then object, then column.
 ///
 /// # Errors
-/// `42P01` if the plan scans what the catalog does not hold.
-pub fn lineage_columns(plan: &LogicalPlan, catalog: &Catalog) -> SqlResult<Vec<ColumnLineage>> {
-    let origins = origins_of(plan, catalog)?;
+/// `0A000` if the plan scans what is no source, table or materialized view.
+pub fn lineage_columns(plan: &LogicalPlan) -> SqlResult<Vec<ColumnLineage>> {
+    let origins = origins_of(plan)?;
     let edges = origins.into_iter().enumerate().flat_map(|(output, origins)| {
         origins.into_iter().map(move |((object, column), kind)| ColumnLineage { output, object, column, kind })
     });
     Ok(edges.collect())
 }
 
-fn origins_of(plan: &LogicalPlan, catalog: &Catalog) -> SqlResult<Vec<Origins>> {
+fn origins_of(plan: &LogicalPlan) -> SqlResult<Vec<Origins>> {
     let computed = |input: &LogicalPlan, exprs: &mut dyn Iterator<Item = &Expr>| {
-        let below = origins_of(input, catalog)?;
+        let below = origins_of(input)?;
         Ok(exprs.map(|e| of_expr(e, input.schema(), &below)).collect::<Vec<_>>())
     };
     let mut origins = match plan {
         LogicalPlan::TableScan(scan) => {
-            let object = scanned(scan, catalog)?;
+            let object = scanned(scan)?;
             let columns = scan.projection.clone().unwrap_or_else(|| (0..object.columns.len()).collect());
             columns.into_iter().map(|c| Origins::from([((object.id, c), LineageKind::Identity)])).collect()
         }
@@ -74,12 +74,12 @@ fn origins_of(plan: &LogicalPlan, catalog: &Catalog) -> SqlResult<Vec<Origins>> 
         LogicalPlan::Aggregate(node) => computed(&node.input, &mut node.group_expr.iter().chain(&node.aggr_expr))?,
         LogicalPlan::Distinct(Distinct::On(node)) => computed(&node.input, &mut node.select_expr.iter())?,
         LogicalPlan::Window(node) => {
-            let mut all = origins_of(&node.input, catalog)?;
+            let mut all = origins_of(&node.input)?;
             all.extend(computed(&node.input, &mut node.window_expr.iter())?);
             all
         }
         LogicalPlan::Unnest(node) => {
-            let below = origins_of(&node.input, catalog)?;
+            let below = origins_of(&node.input)?;
             let is_made = |c: &usize| node.list_type_columns.iter().any(|(l, _)| l == c) || node.struct_type_columns.contains(c);
             let of = |c: &usize| {
                 let found = below.get(*c).cloned().unwrap_or_default();
@@ -90,7 +90,7 @@ fn origins_of(plan: &LogicalPlan, catalog: &Catalog) -> SqlResult<Vec<Origins>> 
         LogicalPlan::Union(node) => {
             let mut all: Vec<Origins> = vec![Origins::new(); node.schema.fields().len()];
             for input in &node.inputs {
-                for (into, from) in all.iter_mut().zip(origins_of(input, catalog)?) {
+                for (into, from) in all.iter_mut().zip(origins_of(input)?) {
                     merge(into, from);
                 }
             }
@@ -100,7 +100,7 @@ fn origins_of(plan: &LogicalPlan, catalog: &Catalog) -> SqlResult<Vec<Origins>> 
         _ => {
             let mut all = vec![];
             for input in plan.inputs() {
-                all.extend(origins_of(input, catalog)?);
+                all.extend(origins_of(input)?);
             }
             all
         }

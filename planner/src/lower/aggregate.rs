@@ -21,7 +21,7 @@ struct Call<'a> {
     name: &'a str,
 }
 
-impl Lowering<'_> {
+impl Lowering {
     /// A row for each group.
     pub(super) fn aggregate(&mut self, aggregate: &Aggregate) -> SqlResult<Relation> {
         if aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {

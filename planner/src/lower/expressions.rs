@@ -2,9 +2,9 @@
 
 use arrow::datatypes::{DataType, Schema};
 use datafusion::common::DFSchema;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::{Expr, Volatility};
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -20,13 +20,13 @@ pub(super) type Physical = Arc<dyn PhysicalExpr>;
 /// # Errors
 /// `0A000` for what has no value of its own row: subqueries that are still there, and functions that are not the same each
 /// time, since what they gave could not be taken back.
-pub(super) fn physical(expr: &Expr, schema: &DFSchema) -> SqlResult<Physical> {
+pub(super) fn physical(expr: &Expr, schema: &DFSchema, options: &Arc<ConfigOptions>) -> SqlResult<Physical> {
     expr.apply(|part| {
         refuse_unsupported(part)?;
         Ok(TreeNodeRecursion::Continue)
     })
     .map_err(from_datafusion)?;
-    datafusion::physical_expr::create_physical_expr(expr, schema, &ExecutionProps::new()).map_err(from_datafusion)
+    crate::physical::physical_expr(expr, schema, options)
 }
 
 fn refuse_unsupported(expr: &Expr) -> Result<(), DataFusionError> {
@@ -52,17 +52,9 @@ pub(super) fn refuse_grouping_sets() -> SqlError {
         .with_hint("Write one GROUP BY for each set and put them together by UNION ALL.")
 }
 
-/// What a user is told about an error of DataFusion: our own error where one is wrapped in it, else a fault of ours.
+/// What a user is told about an error of DataFusion.
 pub(super) fn from_datafusion(error: DataFusionError) -> SqlError {
-    match error {
-        DataFusionError::External(inner) => match inner.downcast::<SqlError>() {
-            Ok(own) => *own,
-            Err(other) => SqlError::internal(other.to_string()),
-        },
-        DataFusionError::NotImplemented(message) => SqlError::unsupported(message),
-        DataFusionError::Context(_, inner) => from_datafusion(*inner),
-        other => SqlError::internal(other.strip_backtrace()),
-    }
+    crate::errors::sql_error(&error)
 }
 
 /// A reference to column `index` of `schema`.

@@ -64,6 +64,8 @@ impl Known {
             let node = &mut rest[0];
             prefer_present_order(node, &self.facts);
             let mut facts = self.facts_of(node, before, context)?;
+            // What waits in an `EmitOnClose` is kept by what its edge says, so that one keeps its exchange.
+            let keeps_exchange = matches!(node.operator, Operator::EmitOnClose { .. });
             for edge in &mut node.inputs {
                 let present = &self.facts[edge.from.0].spread;
                 let is_there = match &edge.exchange {
@@ -71,7 +73,7 @@ impl Known {
                     Exchange::Single => *present == Spread::OnOne,
                     Exchange::Local | Exchange::Broadcast => false,
                 };
-                if is_there {
+                if is_there && !keeps_exchange {
                     edge.exchange = Exchange::Local;
                 }
             }
@@ -142,7 +144,11 @@ impl Known {
             Operator::Union => union_facts(&inputs, &mut node.watermarks),
             Operator::EmitOnClose { column } => {
                 node.watermarks.push(identity(0, *column, *column));
-                Facts { kind: DeltaKind::Append, ..input()?.clone() }
+                let spread = match &node.inputs[0].exchange {
+                    Exchange::Hash(columns) => Spread::ByHash(columns.clone()),
+                    _ => Spread::OnOne,
+                };
+                Facts { kind: DeltaKind::Append, spread, ..input()?.clone() }
             }
             Operator::Materialize { key, .. } => {
                 let input = input()?;

@@ -2,16 +2,24 @@
 
 use super::expressions::same_expr;
 use arrow::datatypes::SchemaRef;
+use datafusion::common::config::ConfigOptions;
+use std::sync::Arc;
 use thalweg_plan::{DeltaKind, Edge, Exchange, NodeId, Operator, PlanNode};
 
 /// Nodes in the order that PLAN-1 asks for: inputs before what reads them. What follows from the shape (kinds, keys,
 /// watermarks, paths) is filled in at the end.
-#[derive(Default)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<PlanNode>,
+    /// What expressions are made with.
+    pub(super) options: Arc<ConfigOptions>,
 }
 
 impl Graph {
+    /// No nodes yet.
+    pub(super) fn new(options: Arc<ConfigOptions>) -> Graph {
+        Graph { nodes: vec![], options }
+    }
+
     /// The columns that a node gives.
     pub(super) fn schema(&self, node: NodeId) -> &SchemaRef {
         &self.nodes[node.0].schema

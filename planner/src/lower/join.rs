@@ -28,7 +28,7 @@ struct Parts {
     null_aware: bool,
 }
 
-impl Lowering<'_> {
+impl Lowering {
     /// Pairs of rows, and what the kind of join keeps beside them.
     pub(super) fn join(&mut self, join: &Join) -> SqlResult<Relation> {
         let flipped: Vec<(Expr, Expr)> = join.on.iter().map(|(l, r)| (r.clone(), l.clone())).collect();
@@ -122,7 +122,7 @@ impl Lowering<'_> {
     /// The residual over the columns of both nodes, whose sides have key columns that the filter does not know of.
     fn residual(&self, filter: &Expr, left: (&DFSchema, &Side), right: (&DFSchema, &Side)) -> SqlResult<Physical> {
         let logical = left.0.join(right.0).map_err(from_datafusion)?;
-        let bound = physical(filter, &logical)?;
+        let bound = physical(filter, &logical, &self.graph.options)?;
         let schema = self.pair_schema(left.1, right.1);
         // The types that the filter was bound to may differ from those that the nodes carry.
         let seen = logical.as_arrow();
@@ -174,7 +174,7 @@ impl Lowering<'_> {
 }
 
 impl Side {
-    fn sealed(self, lowering: &mut Lowering<'_>) -> SqlResult<Side> {
+    fn sealed(self, lowering: &mut Lowering) -> SqlResult<Side> {
         Ok(Side { relation: self.relation.sealed(&mut lowering.graph)?, ..self })
     }
 }

@@ -23,4 +23,4 @@ mod top_n;
 pub use expressions::carried_type;
 pub use finish::fingerprint;
 pub(crate) use scan::scanned;
-pub use root::{Context, Lowered, Root, lower, lower_table, output_columns};
+pub use root::{Context, Lowered, Root, lower, lower_table};

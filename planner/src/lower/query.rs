@@ -1,6 +1,6 @@
 //! Logical nodes, one by one. What needs more than a few lines stands in a file of its own.
 
-use super::expressions::{cast_to, from_datafusion, physical, same_type};
+use super::expressions::{cast_to, from_datafusion, physical};
 use super::graph::Graph;
 use super::relation::Relation;
 use super::root::Context;
@@ -16,16 +16,15 @@ use thalweg_catalog::{SqlError, SqlResult};
 use thalweg_plan::{Exchange, Operator};
 
 /// A plan that is being lowered.
-pub(super) struct Lowering<'a> {
-    pub(super) context: &'a Context<'a>,
+pub(super) struct Lowering {
     pub(super) graph: Graph,
     pub(super) needed: Needed,
 }
 
-impl<'a> Lowering<'a> {
+impl Lowering {
     /// The start: no nodes, and what the plan's scans will read.
-    pub(super) fn new(plan: &LogicalPlan, context: &'a Context<'a>) -> SqlResult<Lowering<'a>> {
-        Ok(Lowering { context, graph: Graph::default(), needed: needed_columns(plan, context.catalog)? })
+    pub(super) fn new(plan: &LogicalPlan, context: &Context<'_>) -> SqlResult<Lowering> {
+        Ok(Lowering { graph: Graph::new(Arc::clone(&context.options)), needed: needed_columns(plan)? })
     }
 
     /// The relation that a logical node stands for.
@@ -135,7 +134,7 @@ impl<'a> Lowering<'a> {
             let carried = super::carried_type(field.data_type())?;
             let mut cells = vec![];
             for row in &values.values {
-                let expr = cast_to(physical(&row[place], &empty)?, &one_row.schema(), &carried)?;
+                let expr = cast_to(physical(&row[place], &empty, &self.graph.options)?, &one_row.schema(), &carried)?;
                 let value = expr.evaluate(&one_row).and_then(|v| v.into_array(1)).map_err(from_datafusion)?;
                 cells.push(value);
             }
@@ -178,10 +177,4 @@ fn one_row() -> SqlResult<RecordBatch> {
 /// What a user is told about something that no operator computes.
 pub(super) fn unsupported(what: &str) -> SqlError {
     SqlError::unsupported(format!("{what} can't be kept up to date"))
-}
-
-/// Whether the types of two schemas are the same, column by column.
-pub(super) fn same_types(left: &Schema, right: &Schema) -> bool {
-    left.fields().len() == right.fields().len()
-        && left.fields().iter().zip(right.fields()).all(|(l, r)| same_type(l.data_type(), r.data_type()))
 }

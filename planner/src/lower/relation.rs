@@ -67,7 +67,7 @@ impl Relation {
     /// Where that would compute something costly more than once, the relation is sealed first. With `kept`, the
     /// relation's own columns stay beside the new ones and count too.
     pub(super) fn bind(self, graph: &mut Graph, exprs: &[&Expr], schema: &DFSchema, kept: bool) -> SqlResult<(Relation, Vec<Physical>)> {
-        let bound = exprs.iter().map(|e| physical(e, schema)).collect::<SqlResult<Vec<_>>>()?;
+        let bound = exprs.iter().map(|e| physical(e, schema, &graph.options)).collect::<SqlResult<Vec<_>>>()?;
         self.substitute(graph, bound, kept)
     }
 

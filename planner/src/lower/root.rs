@@ -7,11 +7,12 @@ use super::graph::Graph;
 use super::query::Lowering;
 use super::relation::{Relation, schema_of};
 use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
 use thalweg_catalog::column::{Column, schema_of as schema_of_columns};
 use thalweg_catalog::object::{CatalogObject, Emit, ObjectDefinition, SinkMode};
-use thalweg_catalog::{Catalog, ObjectId, SqlError, SqlResult, SqlState, SqlType};
+use thalweg_catalog::{Catalog, ObjectId, SqlError, SqlResult, SqlState};
 use thalweg_plan::{DeltaKind, Edge, Exchange, MapExpr, NodeId, Operator, StreamPlan};
 
 /// What a plan is lowered against.
@@ -21,6 +22,8 @@ pub struct Context<'a> {
     /// The plan of a table's or view's own job, where it is at hand: tells what changes its rows can see, and which of its
     /// columns carry a watermark. Without it a view's rows may change in any way and carry none.
     pub plans: &'a dyn Fn(ObjectId) -> Option<Arc<StreamPlan>>,
+    /// What expressions are made with: those of the planner that made the query's plan.
+    pub options: Arc<ConfigOptions>,
 }
 
 /// What stands at the top of the plan.
@@ -73,26 +76,6 @@ impl Lowered {
     }
 }
 
-/// The columns that a view over this query has: its names, in types that the catalog knows.
-///
-/// # Errors
-/// `0A000` for a type that no SQL type is carried by; `42701` for two columns of one name.
-pub fn output_columns(plan: &LogicalPlan) -> SqlResult<Vec<Column>> {
-    let mut columns: Vec<Column> = vec![];
-    for field in plan.schema().fields() {
-        let sql_type = match field.data_type() {
-            DataType::UInt64 => SqlType::Int8,
-            _ => SqlType::from_field(field)?,
-        };
-        if columns.iter().any(|c| c.name == *field.name()) {
-            return Err(SqlError::new(SqlState::DuplicateColumn, format!("column \"{}\" specified more than once", field.name()))
-                .with_hint("Give one of them another name with AS."));
-        }
-        columns.push(Column { nullable: field.is_nullable(), ..Column::new(field.name(), sql_type) });
-    }
-    Ok(columns)
-}
-
 /// The streaming plan of an optimised query under a root.
 ///
 /// # Errors
@@ -125,7 +108,7 @@ pub fn lower_table(object: &CatalogObject) -> SqlResult<StreamPlan> {
     };
     let schema = object.arrow_schema();
     let all: Vec<usize> = (0..schema.fields().len()).collect();
-    let mut graph = Graph::default();
+    let mut graph = Graph::new(Arc::default());
     let input = match connector {
         Some(_) => Operator::Source { object: object.id, columns: all.clone() },
         None => Operator::TableInput { object: object.id },
@@ -136,9 +119,9 @@ pub fn lower_table(object: &CatalogObject) -> SqlResult<StreamPlan> {
     }
     let exchange = Exchange::Hash(if primary_key.is_empty() { all } else { primary_key.clone() });
     graph.add(Operator::Materialize { object: object.id, key: primary_key.clone() }, vec![(top, exchange)], schema);
-    let catalog = Catalog::new();
+    let context = Context { catalog: &Catalog::new(), plans: &|_| None, options: Arc::default() };
     let mut known = Known::default();
-    known.extend(&mut graph.nodes, &Context { catalog: &catalog, plans: &|_| None })?;
+    known.extend(&mut graph.nodes, &context)?;
     let mut plan = finish(graph.nodes);
     if let Some(root) = plan.nodes.last_mut()
         && !primary_key.is_empty()
@@ -181,8 +164,7 @@ fn add_map(graph: &mut Graph, input: NodeId, predicate: Option<Physical>, exprs:
 /// Holds the rows of `top` back until they are final.
 fn emit_on_close(top: NodeId, graph: &mut Graph, known: &mut Known, context: &Context<'_>) -> SqlResult<NodeId> {
     if let Some(column) = closing_column(&known.facts[top.0], graph.schema(top)) {
-        let schema = Arc::clone(graph.schema(top));
-        let node = graph.push(Operator::EmitOnClose { column }, vec![Edge { from: top, exchange: Exchange::Local }], schema);
+        let node = add_emit_on_close(graph, top, column, &known.facts[top.0]);
         known.extend(&mut graph.nodes, context)?;
         return Ok(node);
     }
@@ -196,14 +178,25 @@ fn emit_on_close(top: NodeId, graph: &mut Graph, known: &mut Known, context: &Co
     let mut with_hidden = exprs;
     with_hidden.push(MapExpr { expr: column(graph.schema(below), hidden), name: graph.schema(below).field(hidden).name().clone() });
     let wide = add_map(graph, below, predicate, with_hidden)?;
-    let schema = Arc::clone(graph.schema(wide));
-    let inputs = vec![Edge { from: wide, exchange: Exchange::Local }];
-    let closed = graph.push(Operator::EmitOnClose { column: shown }, inputs, schema);
+    known.extend(&mut graph.nodes, context)?;
+    let closed = add_emit_on_close(graph, wide, shown, &known.facts[wide.0]);
     let narrow = (0..shown).collect::<Vec<_>>();
     let columns = Relation::some_of(graph, closed, &narrow).columns;
     let node = add_map(graph, closed, None, columns)?;
     known.extend(&mut graph.nodes, context)?;
     Ok(node)
+}
+
+/// Rows wait with the owner of a key, so that they can move with it when workers come or go. They go by what they are
+/// spread by already, which moves none, else by their time.
+fn add_emit_on_close(graph: &mut Graph, input: NodeId, column: usize, facts: &Facts) -> NodeId {
+    let exchange = match &facts.spread {
+        Spread::ByHash(columns) => Exchange::Hash(columns.clone()),
+        Spread::OnOne => Exchange::Single,
+        Spread::Anywhere => Exchange::Hash(vec![column]),
+    };
+    let schema = Arc::clone(graph.schema(input));
+    graph.push(Operator::EmitOnClose { column }, vec![Edge { from: input, exchange }], schema)
 }
 
 fn no_closing_column() -> SqlError {

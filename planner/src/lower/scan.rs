@@ -6,13 +6,13 @@
 use super::expressions::from_datafusion;
 use super::query::Lowering;
 use super::relation::Relation;
+use crate::relation::object_of;
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use thalweg_catalog::catalog::{Catalog, DEFAULT_SCHEMA, SYSTEM_SCHEMAS};
 use thalweg_catalog::object::{CatalogObject, ObjectKind, WatermarkSpec};
 use thalweg_catalog::{ObjectId, SqlError, SqlResult};
 use thalweg_plan::{Exchange, NodeId, Operator};
@@ -21,12 +21,12 @@ use thalweg_plan::{Exchange, NodeId, Operator};
 pub(super) type Needed = BTreeMap<ObjectId, BTreeSet<usize>>;
 
 /// Collects what the plan's scans need.
-pub(super) fn needed_columns(plan: &LogicalPlan, catalog: &Catalog) -> SqlResult<Needed> {
+pub(super) fn needed_columns(plan: &LogicalPlan) -> SqlResult<Needed> {
     let mut needed = Needed::new();
     let mut failure = None;
     plan.apply(|node| {
         if let LogicalPlan::TableScan(scan) = node {
-            match scanned(scan, catalog).and_then(|object| Ok((object.id, scan_columns(scan, object)?))) {
+            match scanned(scan).and_then(|object| Ok((object.id, scan_columns(scan, object)?))) {
                 Ok((id, columns)) => needed.entry(id).or_default().extend(columns),
                 Err(error) => failure = Some(error),
             }
@@ -37,14 +37,12 @@ pub(super) fn needed_columns(plan: &LogicalPlan, catalog: &Catalog) -> SqlResult
     failure.map_or(Ok(needed), Err)
 }
 
-/// The object that a scan names.
-pub(crate) fn scanned<'a>(scan: &TableScan, catalog: &'a Catalog) -> SqlResult<&'a Arc<CatalogObject>> {
-    let schema = scan.table_name.schema().unwrap_or(DEFAULT_SCHEMA);
-    if SYSTEM_SCHEMAS.contains(&schema) {
-        return Err(SqlError::unsupported(format!("system table \"{}\" can't be followed", scan.table_name.table()))
-            .with_hint("Read it with SELECT: system tables are computed when they are read."));
-    }
-    catalog.resolve(schema, scan.table_name.table())
+/// The object that a scan reads.
+pub(crate) fn scanned(scan: &TableScan) -> SqlResult<&Arc<CatalogObject>> {
+    object_of(scan.source.as_ref()).ok_or_else(|| {
+        SqlError::unsupported(format!("relation \"{}\" can't be followed", scan.table_name.table()))
+            .with_hint("Read it with SELECT: it is computed when it is read.")
+    })
 }
 
 /// The declared columns that a scan reads: those that it gives, and those that its filters look at.
@@ -74,10 +72,10 @@ fn narrowest(object: &CatalogObject) -> usize {
     (0..object.columns.len()).min_by_key(|c| width(*c)).unwrap_or(0)
 }
 
-impl Lowering<'_> {
+impl Lowering {
     /// The rows of a scan.
     pub(super) fn scan(&mut self, scan: &TableScan) -> SqlResult<Relation> {
-        let object = Arc::clone(scanned(scan, self.context.catalog)?);
+        let object = Arc::clone(scanned(scan)?);
         let read: Vec<usize> = self.needed.get(&object.id).into_iter().flatten().copied().collect();
         let declared = object.arrow_schema();
         let schema = Arc::new(Schema::new(read.iter().map(|c| declared.field(*c).clone()).collect::<Vec<_>>()));

@@ -83,8 +83,8 @@ fn then(first: &WatermarkTransform, second: &WatermarkTransform) -> Option<Water
 /// The time and the window, for a function that rounds a time down to the start (or up to the end) of one.
 fn window_of<'a>(name: &str, args: &'a [Physical]) -> Option<(&'a Physical, WatermarkTransform)> {
     let window = |slide_us, offset_us, shift_us| WatermarkTransform::Window { slide_us, offset_us, shift_us };
-    let positive = |expr: &Physical| interval_us(expr).filter(|us| *us > 0);
-    let offset = |place: usize| args.get(place).map_or(Some(0), interval_us);
+    let positive = |expr: &Physical| length_us(expr).filter(|us| *us > 0);
+    let offset = |place: usize| args.get(place).map_or(Some(0), length_us);
     match name {
         "tumble_start" => Some((args.first()?, window(positive(args.get(1)?)?, offset(2)?, 0))),
         "tumble_end" => {
@@ -128,8 +128,16 @@ fn literal(expr: &Physical) -> Option<&ScalarValue> {
     expr.as_any().downcast_ref::<Literal>().map(Literal::value)
 }
 
+/// A constant length of time: an interval, or a number of microseconds, which our window functions take.
+fn length_us(expr: &Physical) -> Option<i64> {
+    match literal(expr)? {
+        ScalarValue::Int64(us) => *us,
+        _ => interval_us(expr),
+    }
+}
+
 /// The length of a constant interval in microseconds; none if it has months, which vary.
-pub(super) fn interval_us(expr: &Physical) -> Option<i64> {
+fn interval_us(expr: &Physical) -> Option<i64> {
     match literal(expr)? {
         ScalarValue::IntervalMonthDayNano(Some(i)) if i.months == 0 && i.nanoseconds % 1_000 == 0 => {
             i64::from(i.days).checked_mul(DAY_US)?.checked_add(i.nanoseconds / 1_000)

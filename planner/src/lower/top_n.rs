@@ -96,7 +96,7 @@ struct Cut {
     limit: Option<u64>,
 }
 
-impl Lowering<'_> {
+impl Lowering {
     /// The rows for which the predicate is true. Conditions that only bound a rank go into the top-N below.
     pub(super) fn filter(&mut self, filter: &Filter, outer: &[RankBound]) -> SqlResult<(Relation, Vec<usize>)> {
         let schema = filter.input.schema();

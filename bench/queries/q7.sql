@@ -1,0 +1,8 @@
+-- The highest bids of each ten seconds.
+SELECT b.auction, b.bidder, b.price, b."dateTime", b.extra
+FROM bid AS b
+JOIN (SELECT MAX(price) AS maxprice, window_end AS wend
+      FROM TUMBLE(bid, "dateTime", INTERVAL '10 seconds')
+      GROUP BY window_start, window_end) AS m
+ON b.price = m.maxprice
+WHERE b."dateTime" BETWEEN m.wend - INTERVAL '10 seconds' AND m.wend

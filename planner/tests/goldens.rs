@@ -1,0 +1,141 @@
+//! SQL to streaming plans, held against files: `UPDATE_GOLDENS=1` rewrites them.
+//!
+//! A file in `tests/goldens` is a list of cases. Each is a query, then `----`, then what comes of it, then `====`. Lines
+//! before the query that start with `#` say what it is for: `# sink append-only`, `# sink upsert 0,1`; without one it is for
+//! a materialized view. A query may end in `EMIT ON WINDOW CLOSE`.
+
+mod frontend;
+
+use frontend::{catalog, plan};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use thalweg_catalog::object::{Emit, SinkMode};
+use thalweg_catalog::{Catalog, ObjectId, SqlError, SqlResult};
+use thalweg_planner::LogicalPlanner;
+use thalweg_planner::lower::{Context, Lowered, Root, lower};
+
+const TARGET: ObjectId = ObjectId(20_000);
+
+fn lowered(directives: &[&str], sql: &str, catalog: &Catalog) -> SqlResult<Lowered> {
+    let upper = sql.trim_end().to_uppercase();
+    let (text, emit) = match upper.strip_suffix("EMIT ON WINDOW CLOSE") {
+        Some(rest) => (&sql[..rest.len()], Emit::OnWindowClose),
+        None => (sql, Emit::Immediate),
+    };
+    let planner = LogicalPlanner::new();
+    let (logical, columns) = plan(text, catalog, &planner)?;
+    let mut root = Root::Materialize { object: TARGET, columns: columns.clone() };
+    for directive in directives {
+        root = match directive.split_whitespace().collect::<Vec<_>>().as_slice() {
+            ["#", "sink", "append-only"] => {
+                Root::Sink { object: TARGET, columns: columns.clone(), mode: SinkMode::AppendOnly, key: vec![] }
+            }
+            ["#", "sink", "upsert", key] => {
+                let key = key.split(',').map(|k| k.parse().expect("a golden's key is a list of numbers")).collect();
+                Root::Sink { object: TARGET, columns: columns.clone(), mode: SinkMode::Upsert, key }
+            }
+            _ => root,
+        };
+    }
+    lower(&logical, &root, &Context { catalog, plans: &|_| None, options: Arc::clone(planner.state().config_options()) }, emit)
+}
+
+fn shown(result: SqlResult<Lowered>, catalog: &Catalog) -> String {
+    let name_of = |id: ObjectId| catalog.get(id).map_or_else(|| "new".into(), |o| o.name.clone());
+    match result {
+        Ok(lowered) => {
+            let mut text = lowered.plan.to_text(&name_of);
+            lowered.notices.iter().for_each(|n| text += &format!("notice: {n}\n"));
+            text
+        }
+        Err(SqlError { state, message, detail, hint, .. }) => {
+            let mut text = format!("error {}: {message}\n", state.code());
+            detail.into_iter().for_each(|d| text += &format!("detail: {d}\n"));
+            hint.into_iter().for_each(|h| text += &format!("hint: {h}\n"));
+            text
+        }
+    }
+}
+
+fn check(path: &Path) -> Result<(), String> {
+    let text = fs::read_to_string(path).map_err(|e| e.to_string())?;
+    let catalog = catalog();
+    let mut actual = String::new();
+    for case in text.split("====\n").filter(|c| !c.trim().is_empty()) {
+        let input = case.split("----\n").next().unwrap_or(case).trim();
+        let (directives, sql): (Vec<&str>, Vec<&str>) = input.lines().partition(|l| l.starts_with('#'));
+        let result = lowered(&directives, &sql.join("\n"), &catalog);
+        actual += &format!("{input}\n----\n{}====\n", shown(result, &catalog));
+    }
+    if actual == text {
+        return Ok(());
+    }
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+        return fs::write(path, actual).map_err(|e| e.to_string());
+    }
+    let differs = actual.lines().zip(text.lines()).find(|(a, t)| a != t);
+    Err(format!("{}: {differs:?}; UPDATE_GOLDENS=1 rewrites it", path.display()))
+}
+
+#[test]
+fn plans_and_refusals_are_as_in_the_goldens() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens");
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).expect("the goldens are there").map(|e| e.expect("readable").path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "golden"));
+    paths.sort();
+    let failures: Vec<String> = paths.iter().filter_map(|p| check(p).err()).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn nexmark_plans_are_as_in_the_golden() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(root.join("../bench/queries")).expect("the queries are there").map(|e| e.expect("readable").path()).collect();
+    paths.sort();
+    let catalog = catalog();
+    let mut actual = String::new();
+    for path in paths {
+        let sql = fs::read_to_string(&path).expect("a query is text");
+        let name = path.file_stem().expect("a query has a name").to_string_lossy().into_owned();
+        actual += &format!("{name}\n{}\n", shown(lowered(&[], &sql, &catalog), &catalog));
+    }
+    let golden = root.join("tests/goldens/nexmark.txt");
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+        fs::write(&golden, &actual).expect("the golden can be written");
+    }
+    let expected = fs::read_to_string(&golden).unwrap_or_default();
+    let differs = actual.lines().zip(expected.lines()).find(|(a, e)| a != e);
+    assert!(actual == expected, "{differs:?}; UPDATE_GOLDENS=1 rewrites it");
+}
+
+#[test]
+fn the_same_query_has_the_same_plan_and_fingerprint() {
+    let catalog = catalog();
+    let make = |sql| lowered(&[], sql, &catalog).expect("the query is lowered").plan;
+    let sql = "SELECT auction, count(*) AS n FROM bid GROUP BY auction";
+    let (first, second) = (make(sql), make(sql));
+    assert_eq!(first.to_string(), second.to_string());
+    assert_eq!(thalweg_planner::lower::fingerprint(&first), thalweg_planner::lower::fingerprint(&second));
+    let other = make("SELECT auction, count(bidder) AS n FROM bid GROUP BY auction");
+    assert_ne!(thalweg_planner::lower::fingerprint(&first), thalweg_planner::lower::fingerprint(&other));
+}
+
+#[test]
+fn paths_are_unique_and_inputs_come_first() {
+    let catalog = catalog();
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/queries")).expect("the queries are there") {
+        let sql = fs::read_to_string(entry.expect("readable").path()).expect("a query is text");
+        let plan = lowered(&[], &sql, &catalog).expect("the query is lowered").plan;
+        let mut paths: Vec<&str> = plan.nodes.iter().map(|n| n.path.as_str()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        assert_eq!(paths.len(), plan.nodes.len(), "{plan}");
+        for (place, node) in plan.nodes.iter().enumerate() {
+            assert_eq!(node.id.0, place, "PLAN-1");
+            assert!(node.inputs.iter().all(|e| e.from.0 < place), "PLAN-1");
+            assert!(!node.schema.fields().is_empty(), "a batch without columns has no length");
+        }
+    }
+}
