@@ -27,3 +27,43 @@ pub enum OperatorError {
     #[error("{0}")]
     Connector(String),
 }
+
+/// What the engine could not do.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// Storage refused.
+    #[error("storage failed")]
+    Storage(#[from] thalweg_storage::StorageError),
+    /// A connector refused its options.
+    #[error("{0}")]
+    Refused(thalweg_catalog::SqlError),
+    /// The worker threads could not be started, or have stopped.
+    #[error("worker threads failed: {0}")]
+    Workers(String),
+    /// A job's state is of another plan than the one given.
+    #[error("the stored state of \"{name}\" is of another plan than this release makes of its query")]
+    PlanChanged {
+        /// The object.
+        name: String,
+    },
+    /// There is no such job.
+    #[error("object {id} has no running job")]
+    NoJob {
+        /// The object.
+        id: thalweg_catalog::ObjectId,
+    },
+    /// A job has failed.
+    #[error("its job has failed: {reason}")]
+    JobFailed {
+        /// The object.
+        id: thalweg_catalog::ObjectId,
+        /// Why.
+        reason: String,
+    },
+    /// A relation that was being followed has been dropped.
+    #[error("the relation has been dropped")]
+    RelationGone,
+    /// A fault of ours.
+    #[error("{0}")]
+    Internal(String),
+}

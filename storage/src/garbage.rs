@@ -45,7 +45,12 @@ impl CheckpointStore {
         let lineage = Lineage::read(store).await?;
         let Some(newest) = lineage.checkpoints.first().copied() else { return Ok(GarbageStats::default()) };
         let (kept, old) = lineage.checkpoints.split_at(lineage.checkpoints.len().min(CHECKPOINTS_KEPT));
-        let kept: Vec<_> = futures::future::try_join_all(kept.iter().map(|number| self.manifest(*number))).await?;
+        // One by one: a stream of futures that borrow would keep callers from being spawned as tasks.
+        let mut manifests_kept = Vec::with_capacity(kept.len());
+        for number in kept {
+            manifests_kept.push(self.manifest(*number).await?);
+        }
+        let kept = manifests_kept;
         let needed: HashSet<&str> =
             kept.iter().flat_map(|m| &m.workers).flat_map(|w| &w.files).map(|f| f.path.as_str()).collect();
         let mut stats = GarbageStats { checkpoints_kept: kept.len(), ..GarbageStats::default() };

@@ -1,52 +1,50 @@
 //! EmitOnClose: the input's rows whose time is below the watermark, each given once, when it has come to be below.
 //!
-//! State: the rows that wait, under the vnode of their key and their time. Bounded by the watermark. A retraction that comes
-//! in time takes its row out of those that wait; a later change for a time that is closed is dropped and counted, since what was
-//! given stands (S15). A row without a time can never close and is dropped and counted too.
+//! State: the rows that wait, earliest first under each key. The key is what rows were sent here by: the columns of a hash
+//! exchange, or else the time itself. Bounded by the watermark. A retraction that comes in time takes its row out of those that
+//! wait; a later change for a time that is closed is dropped and counted, since what was given stands (S15). A row without a time
+//! can never close and is dropped and counted too.
 //!
 //! "Below" is strict: a watermark promises that nothing *less* comes (S9), so at a watermark equal to a window's end rows of
-//! that window can still come. The index of times is rebuilt from state after a restart.
+//! that window can still come. The index of keys by time is rebuilt from state after a restart.
 
 use super::build::Context;
-use super::horizon::{Horizon, micros};
-use super::rows::{Errors, KeyHash, batch_of, columns_of, weighted};
+use super::horizon::{Horizon, TimeIndex, least_not_below, micros};
+use super::rows::{Errors, batch_of, columns_of, fields_of, weighted};
 use crate::error::OperatorError;
 use crate::operator::{Dropped, EpochInput, Operator, Output, PIECE_ROWS, Progress};
-use arrow::array::{Array, ArrayRef, Int32Array, TimestampMicrosecondArray};
+use arrow::array::Array;
 use arrow::compute::is_not_null;
-use arrow::datatypes::{DataType, Field, SchemaRef, TimeUnit};
-use std::collections::{BTreeMap, BTreeSet};
+use arrow::datatypes::SchemaRef;
 use std::sync::Arc;
-use thalweg_catalog::hash::hash_bytes;
-use thalweg_catalog::{Delta, VNode};
+use thalweg_catalog::Delta;
+use thalweg_catalog::hash::hash_columns;
 use thalweg_plan::{Exchange, PlanNode};
-use thalweg_storage::state::{EncodedRows, Entry, RowCodec, SortedTable, TableSpec};
+use thalweg_storage::state::{RowCodec, SortedTable, TableSpec};
 
 /// A running `EmitOnClose`.
 pub struct EmitOnClose {
     schema: SchemaRef,
     column: usize,
-    /// The columns that decide where a row's state lies: those by which rows were sent here.
     route: Vec<usize>,
-    key_hash: KeyHash,
     key_codec: RowCodec,
+    time_codec: RowCodec,
     row_codec: RowCodec,
+    /// The input's column at each place of an encoded row: the time, then the others.
+    layout: Vec<usize>,
     table: SortedTable,
-    /// The vnodes that hold rows of each time.
-    times: BTreeMap<i64, BTreeSet<u16>>,
+    index: TimeIndex,
     horizon: Horizon,
     closing: Closing,
     errors: Errors,
 }
 
-/// The keys that are being given.
+/// The keys with rows that are being given.
 #[derive(Default)]
 struct Closing {
-    vnodes: Vec<u16>,
-    keys: EncodedRows,
-    next: usize,
-    /// The last row of the key at hand that was given.
-    after: Option<Vec<u8>>,
+    /// The encoded watermark: rows before it close.
+    bound: Vec<u8>,
+    keys: Vec<(u64, Box<[u8]>)>,
 }
 
 impl EmitOnClose {
@@ -64,54 +62,57 @@ impl EmitOnClose {
         let route = match &node.inputs[0].exchange {
             Exchange::Hash(columns) => columns.clone(),
             Exchange::Single => Vec::new(),
-            Exchange::Local | Exchange::Broadcast => (0..input.fields().len()).collect(),
+            Exchange::Local | Exchange::Broadcast => vec![column],
         };
-        let key = vec![
-            Field::new("vnode", DataType::Int32, false),
-            Field::new("time", DataType::Timestamp(TimeUnit::Microsecond, None), false),
-        ];
-        let fields: Vec<Field> = input.fields().iter().map(|f| f.as_ref().clone()).collect();
+        let others = (0..input.fields().len()).filter(|c| *c != column);
+        let layout: Vec<usize> = std::iter::once(column).chain(others).collect();
+        let (key_fields, row_fields) = (fields_of(input, &route)?, fields_of(input, &layout)?);
         let mut operator = EmitOnClose {
             schema: Arc::clone(&node.schema),
             column,
             route,
-            key_hash: KeyHash::of(node, 0),
-            key_codec: RowCodec::new(&key)?,
-            row_codec: RowCodec::new(&fields)?,
+            key_codec: RowCodec::new(&key_fields)?,
+            time_codec: RowCodec::new(&fields_of(input, &[column])?)?,
+            row_codec: RowCodec::new(&row_fields)?,
+            layout,
             table: context.state.sorted_table(TableSpec {
                 name: "waiting".into(),
-                key,
-                sub: fields,
+                key: key_fields,
+                sub: row_fields,
                 sub_order: Vec::new(),
                 value: Vec::new(),
             })?,
-            times: BTreeMap::new(),
+            index: TimeIndex::default(),
             horizon: Horizon::open(&context.state)?,
             closing: Closing::default(),
             errors: context.errors,
         };
-        operator.index_times()?;
+        operator.index_keys()?;
         Ok(operator)
     }
 
-    fn index_times(&mut self) -> Result<(), OperatorError> {
-        let (codec, times) = (&self.key_codec, &mut self.times);
-        let mut fault = None;
-        self.table.for_each_key(&mut |_, key| {
-            let columns = codec.decode([key])?;
-            match (columns[0].as_any().downcast_ref::<Int32Array>(), micros(&columns[1])) {
-                (Some(vnodes), Ok(at)) => {
-                    times.entry(at.value(0)).or_default().insert(vnodes.value(0) as u16);
-                }
-                (_, Err(error)) => fault = Some(error),
-                (None, _) => fault = Some(OperatorError::Invariant("CLOSE-1", "a stored key has no vnode".into())),
-            }
+    /// Rebuilds the index: a key stands under each of its times.
+    fn index_keys(&mut self) -> Result<(), OperatorError> {
+        let mut keys: Vec<(u64, Box<[u8]>)> = Vec::new();
+        self.table.for_each_key(&mut |hash, key| {
+            keys.push((hash, key.into()));
             Ok(())
         })?;
-        fault.map_or(Ok(()), Err)
+        for (hash, key) in keys {
+            let mut rows = Vec::new();
+            self.table.scan(hash, &key, |row, _| {
+                rows.push(row.to_vec());
+                true
+            })?;
+            if !rows.is_empty() {
+                let columns = self.row_codec.decode(rows.iter().map(Vec::as_slice))?;
+                micros(&columns[0])?.iter().flatten().for_each(|time| self.index.insert(time, hash, &key));
+            }
+        }
+        Ok(())
     }
 
-    fn drop_rows(&self, why: Dropped, rows: u64) {
+    fn dropped(&self, why: Dropped, rows: u64) {
         if rows > 0 {
             self.errors.borrow_mut().dropped(why, rows);
         }
@@ -119,85 +120,90 @@ impl EmitOnClose {
 
     /// The rows that can still wait for their time.
     fn on_time(&self, delta: Delta) -> Result<Delta, OperatorError> {
-        let times = delta.batch().column(self.column);
+        let times = Arc::clone(delta.batch().column(self.column));
         let timeless = times.null_count();
-        let delta = if timeless > 0 { delta.filter(&is_not_null(times)?)? } else { delta };
+        let delta = if timeless > 0 { delta.filter(&is_not_null(&times)?)? } else { delta };
         let (delta, late) = self.horizon.on_time(delta, self.column)?;
-        self.drop_rows(Dropped::Late, timeless as u64 + late);
+        self.dropped(Dropped::Late, timeless as u64 + late);
         Ok(delta)
     }
 
     fn take_in(&mut self, delta: &Delta) -> Result<(), OperatorError> {
         let (batch, rows) = (delta.batch(), delta.num_rows());
-        let hashes = self.key_hash.hashes(&columns_of(batch, &self.route), rows)?;
-        let vnodes: Vec<u16> = hashes.iter().map(|h| VNode::of_hash(*h).0).collect();
+        let key_columns = columns_of(batch, &self.route);
+        let hashes = hash_columns(&key_columns, rows)?;
+        let keys = self.key_codec.encode(&key_columns, rows)?;
         let times = micros(batch.column(self.column))?;
-        let keys = self.keys(vnodes.iter().copied(), times.values().iter().copied())?;
-        let encoded = self.row_codec.encode(batch.columns(), rows)?;
-        for row in 0..rows {
+        let encoded = self.row_codec.encode(&columns_of(batch, &self.layout), rows)?;
+        for (row, hash) in hashes.into_iter().enumerate() {
             let key = keys.row(row);
-            self.table.add(key_hash(vnodes[row], key), key, encoded.row(row), delta.weight(row))?;
-            self.times.entry(times.value(row)).or_default().insert(vnodes[row]);
+            self.table.add(hash, key, encoded.row(row), delta.weight(row))?;
+            self.index.insert(times.value(row), hash, key);
         }
         Ok(())
     }
 
-    fn keys(&self, vnodes: impl Iterator<Item = u16>, times: impl Iterator<Item = i64>) -> Result<EncodedRows, OperatorError> {
-        let vnodes = Int32Array::from_iter_values(vnodes.map(i32::from));
-        let rows = vnodes.len();
-        let times = TimestampMicrosecondArray::from_iter_values(times);
-        let columns: [ArrayRef; 2] = [Arc::new(vnodes), Arc::new(times)];
-        Ok(self.key_codec.encode(&columns, rows)?)
-    }
-
-    /// Takes out of the index what the watermark has closed.
+    /// Takes up the watermark.
     fn close(&mut self, watermark: Option<i64>) -> Result<(), OperatorError> {
-        self.closing = Closing::default();
-        if !self.horizon.advance(watermark) {
-            return Ok(());
+        if self.horizon.advance(watermark) {
+            let time = least_not_below(self.horizon.value(), self.schema.field(self.column).data_type())?;
+            self.closing.bound = self.time_codec.encode(&[time], 1)?.row(0).to_vec();
         }
-        let open = self.times.split_off(&self.horizon.value());
-        let closed = std::mem::replace(&mut self.times, open);
-        let pairs: Vec<(u16, i64)> = closed.iter().flat_map(|(time, nodes)| nodes.iter().map(|n| (*n, *time))).collect();
-        self.closing.vnodes = pairs.iter().map(|p| p.0).collect();
-        self.closing.keys = self.keys(pairs.iter().map(|p| p.0), pairs.iter().map(|p| p.1))?;
         Ok(())
     }
 
-    /// Gives at most a piece of what is closing. Whether there is more.
+    /// Gives at most about a piece of what is closing.
     fn give_piece(&mut self, output: &mut Output) -> Result<Progress, OperatorError> {
         let mut rows: Vec<Vec<u8>> = Vec::new();
-        let mut weights = Vec::new();
+        let mut weights: Vec<i64> = Vec::new();
         let mut unmatched = 0;
-        while self.closing.next < self.closing.vnodes.len() && rows.len() < PIECE_ROWS {
-            let key = self.closing.keys.row(self.closing.next);
-            let hash = key_hash(self.closing.vnodes[self.closing.next], key);
-            let mut visit = |row: &[u8], entry: Entry| {
-                if entry.count > 0 {
+        while rows.len() < PIECE_ROWS {
+            if self.closing.keys.is_empty() {
+                self.closing.keys = self.index.take_below(self.horizon.value(), PIECE_ROWS);
+            }
+            let Some((hash, key)) = self.closing.keys.last() else { break };
+            let first = rows.len();
+            let (bound, mut left) = (self.closing.bound.as_slice(), false);
+            self.table.scan(*hash, key, |row, entry| {
+                left = row >= bound || rows.len() >= PIECE_ROWS;
+                if !left {
                     rows.push(row.to_vec());
                     weights.push(entry.count);
-                } else {
-                    unmatched += entry.count.unsigned_abs();
                 }
-                rows.len() < PIECE_ROWS
-            };
-            match self.closing.after.take() {
-                None => self.table.scan(hash, key, &mut visit)?,
-                Some(after) => self.table.scan_after(hash, key, &after, &mut visit)?,
-            }
-            if rows.len() < PIECE_ROWS {
-                self.table.remove_key(hash, key)?;
-                self.closing.next += 1;
+                !left
+            })?;
+            if left {
+                for (row, count) in rows[first..].iter().zip(&weights[first..]) {
+                    self.table.add(*hash, key, row, -count)?;
+                }
             } else {
-                self.closing.after = rows.last().cloned();
+                self.table.remove_key(*hash, key)?;
+            }
+            if rows.len() < PIECE_ROWS || !left {
+                self.closing.keys.pop();
             }
         }
-        self.drop_rows(Dropped::Unmatched, unmatched);
-        if !rows.is_empty() {
-            let columns = self.row_codec.decode(rows.iter().map(Vec::as_slice))?;
-            output.give(weighted(batch_of(&self.schema, columns, rows.len())?, weights));
+        weights.iter_mut().filter(|w| **w < 0).for_each(|w| {
+            unmatched += w.unsigned_abs();
+            *w = 0;
+        });
+        self.dropped(Dropped::Unmatched, unmatched);
+        let more = rows.len() >= PIECE_ROWS;
+        if unmatched > 0 {
+            (rows, weights) = rows.into_iter().zip(weights).filter(|(_, w)| *w != 0).unzip();
         }
-        Ok(if self.closing.next < self.closing.vnodes.len() { Progress::More } else { Progress::Done })
+        if !rows.is_empty() {
+            output.give(self.delta(&rows, weights)?);
+        }
+        Ok(if more { Progress::More } else { Progress::Done })
+    }
+
+    fn delta(&self, rows: &[Vec<u8>], weights: Vec<i64>) -> Result<Delta, OperatorError> {
+        let decoded = self.row_codec.decode(rows.iter().map(Vec::as_slice))?;
+        let mut places: Vec<usize> = (0..self.layout.len()).collect();
+        places.sort_unstable_by_key(|place| self.layout[*place]);
+        let columns = places.into_iter().map(|place| Arc::clone(&decoded[place])).collect();
+        Ok(weighted(batch_of(&self.schema, columns, rows.len())?, weights))
     }
 }
 
@@ -221,7 +227,5 @@ impl Operator for EmitOnClose {
     }
 }
 
-/// The hash of a key: its vnode is the one in the key, the rest is of the whole key.
-fn key_hash(vnode: u16, key: &[u8]) -> u64 {
-    u64::from(vnode) << 54 | hash_bytes(key) >> 10
-}
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,11 @@
 //! The watermark up to which an operator has forgotten (or given away) its rows, and the index of what it keeps by time.
 
 use crate::error::OperatorError;
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Date32Array, Int64Array, TimestampMicrosecondArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use thalweg_catalog::{Delta, VNode};
 use thalweg_storage::state::{CellTable, OperatorState};
 
@@ -79,12 +80,31 @@ impl Horizon {
 pub fn micros(column: &ArrayRef) -> Result<Int64Array, OperatorError> {
     let column = match column.data_type() {
         DataType::Timestamp(TimeUnit::Microsecond, _) => column.clone(),
-        DataType::Timestamp(_, zone) => cast(column, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?,
         DataType::Date32 => cast(column, &DataType::Timestamp(TimeUnit::Microsecond, None))?,
         other => return Err(OperatorError::Plan(format!("a column of type {other} can't carry a watermark"))),
     };
     Ok(column.as_primitive::<TimestampMicrosecondType>().reinterpret_cast::<Int64Type>())
 }
+
+/// The least value of this type that is not below a watermark, as an array of one.
+///
+/// # Errors
+/// `Plan` if the type is not a time.
+pub fn least_not_below(watermark: i64, data_type: &DataType) -> Result<ArrayRef, OperatorError> {
+    match data_type {
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            Ok(Arc::new(TimestampMicrosecondArray::from(vec![watermark]).with_data_type(data_type.clone())))
+        }
+        DataType::Date32 => {
+            let days = watermark.div_euclid(DAY_US) + i64::from(watermark.rem_euclid(DAY_US) > 0);
+            Ok(Arc::new(Date32Array::from(vec![days as i32])))
+        }
+        other => Err(OperatorError::Plan(format!("a column of type {other} can't carry a watermark"))),
+    }
+}
+
+/// A day in microseconds. The days of any 64-bit number of microseconds fit 32 bits.
+const DAY_US: i64 = 86_400_000_000;
 
 /// The keys in state by their time, so that they can be forgotten. Held in memory, rebuilt from state on opening.
 #[derive(Default)]

@@ -159,3 +159,6 @@ impl Computed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

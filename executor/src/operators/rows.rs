@@ -1,4 +1,4 @@
-//! What operators share: hashes of keys, rows shown to users, weights, and the reason of an error.
+//! What operators share: rows shown to users, weights, and the reason of an error.
 
 use crate::error::OperatorError;
 use crate::operator::RowErrors;
@@ -12,41 +12,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_catalog::Delta;
-use thalweg_catalog::hash::hash_columns;
-use thalweg_plan::{Exchange, PlanNode};
 
 /// Where an operator reports rows at fault. Shared by the operators of a job on one worker.
 pub type Errors = Rc<RefCell<dyn RowErrors>>;
 
 /// The longest text of a row in `thalweg.errors`, in bytes.
 const SHOWN_BYTES_MAX: usize = 1000;
-
-/// Hashes keys so that their state lies where their rows are sent.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyHash {
-    single: bool,
-}
-
-impl KeyHash {
-    /// For the state of the rows that come in on a port of `node`.
-    pub fn of(node: &PlanNode, port: usize) -> KeyHash {
-        KeyHash { single: node.inputs[port].exchange == Exchange::Single }
-    }
-
-    /// The hash of each row's key.
-    ///
-    /// # Errors
-    /// If a column can't be hashed.
-    pub fn hashes(self, columns: &[ArrayRef], rows: usize) -> Result<Vec<u64>, ArrowError> {
-        let mut hashes = hash_columns(columns, rows)?;
-        if self.single {
-            // All rows are with the owner of the empty key, whose vnode is 0: so must be their state, or a rescale would
-            // send it elsewhere. The vnode is the top 10 bits.
-            hashes.iter_mut().for_each(|h| *h >>= 10);
-        }
-        Ok(hashes)
-    }
-}
 
 /// These columns of the batch.
 pub fn columns_of(batch: &RecordBatch, columns: &[usize]) -> Vec<ArrayRef> {

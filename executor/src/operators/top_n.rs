@@ -11,7 +11,7 @@
 //! and counted (S19). Nothing is outside state between epochs.
 
 use super::build::Context;
-use super::rows::{Errors, KeyHash, batch_of, columns_of, fields_of, weighted};
+use super::rows::{Errors, batch_of, columns_of, fields_of, weighted};
 use crate::error::OperatorError;
 use crate::operator::{Dropped, EpochInput, Operator, Output, PIECE_ROWS, Progress};
 use arrow::array::{ArrayRef, Int64Array};
@@ -20,6 +20,7 @@ use hashbrown::HashTable;
 use std::ops::Range;
 use std::sync::Arc;
 use thalweg_catalog::Delta;
+use thalweg_catalog::hash::hash_columns;
 use thalweg_plan::{PlanNode, SortKey};
 use thalweg_storage::state::{RowCodec, SortedTable, TableSpec};
 
@@ -27,7 +28,6 @@ use thalweg_storage::state::{RowCodec, SortedTable, TableSpec};
 pub struct TopN {
     schema: SchemaRef,
     partition: Vec<usize>,
-    key_hash: KeyHash,
     key_codec: RowCodec,
     row_codec: RowCodec,
     /// The input's column at each place of an encoded row: the order's columns, then the others.
@@ -100,7 +100,6 @@ impl TopN {
         Ok(TopN {
             schema: Arc::clone(&node.schema),
             partition: partition.clone(),
-            key_hash: KeyHash::of(node, 0),
             key_codec: RowCodec::new(&key_fields)?,
             row_codec: RowCodec::ordered(&row_fields, &directions)?,
             layout,
@@ -123,7 +122,7 @@ impl TopN {
     fn take_in(&mut self, delta: &Delta) -> Result<(), OperatorError> {
         let (batch, rows) = (delta.batch(), delta.num_rows());
         let key_columns = columns_of(batch, &self.partition);
-        let hashes = self.key_hash.hashes(&key_columns, rows)?;
+        let hashes = hash_columns(&key_columns, rows)?;
         let keys = self.key_codec.encode(&key_columns, rows)?;
         let encoded = self.row_codec.encode(&columns_of(batch, &self.layout), rows)?;
         for (row, hash) in hashes.into_iter().enumerate() {
@@ -378,3 +377,6 @@ fn layout(order: &[SortKey], columns: usize) -> (Vec<usize>, Vec<(bool, bool)>) 
     }
     (layout, directions)
 }
+
+#[cfg(test)]
+mod tests;

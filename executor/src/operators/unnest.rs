@@ -107,3 +107,6 @@ fn item_ranges(lists: &ArrayRef) -> Result<(ArrayRef, Vec<std::ops::Range<u64>>)
     let ranges = (0..lists.len()).map(|row| if lists.is_null(row) { 0..0 } else { offsets[row]..offsets[row + 1] }).collect();
     Ok((items, ranges))
 }
+
+#[cfg(test)]
+mod tests;

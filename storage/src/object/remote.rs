@@ -140,7 +140,12 @@ impl RemoteStore {
     }
 
     pub(super) async fn put_files(&self, uploads: &[Upload]) -> StorageResult<Vec<Content>> {
-        futures::stream::iter(uploads.iter().map(|upload| self.put_file(upload))).buffered(PARALLEL).try_collect().await
+        // Made up front and boxed: from within a lazy map over borrowed uploads, callers could not be spawned as tasks.
+        let mut puts: Vec<BoxFuture<'_, StorageResult<Content>>> = Vec::with_capacity(uploads.len());
+        for upload in uploads {
+            puts.push(self.put_file(upload).boxed());
+        }
+        futures::stream::iter(puts).buffered(PARALLEL).try_collect().await
     }
 
     async fn put_file(&self, upload: &Upload) -> StorageResult<Content> {

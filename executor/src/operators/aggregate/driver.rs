@@ -10,7 +10,7 @@ use crate::operator::{Dropped, EpochInput, Operator, Output, PIECE_ROWS, Progres
 use crate::operators::build::Context;
 use crate::operators::horizon::{Horizon, TimeIndex, micros};
 use crate::operators::rows::{
-    Errors, KeyHash, as_condition, batch_of, columns_of, describe_row, fields_of, rows_with_values, true_rows,
+    Errors, as_condition, batch_of, columns_of, describe_row, fields_of, rows_with_values, true_rows,
 };
 use arrow::array::{Array, ArrayRef, BooleanArray, Int64Array, UInt32Array};
 use arrow::buffer::BooleanBuffer;
@@ -19,6 +19,7 @@ use arrow::compute::{interleave, take};
 use arrow::datatypes::{Field, SchemaRef};
 use std::sync::Arc;
 use thalweg_catalog::Delta;
+use thalweg_catalog::hash::hash_columns;
 use thalweg_plan::PlanNode;
 use thalweg_storage::state::{GroupTable, RowCodec, Slot, TableSpec};
 
@@ -30,7 +31,6 @@ pub struct Aggregate {
     schema: SchemaRef,
     keys: Vec<usize>,
     key_fields: Vec<Field>,
-    key_hash: KeyHash,
     key_codec: RowCodec,
     layout: Layout,
     groups: GroupTable,
@@ -85,7 +85,6 @@ impl Aggregate {
             keys: keys.clone(),
             key_codec: RowCodec::new(&key_fields)?,
             key_fields,
-            key_hash: KeyHash::of(node, 0),
             touched: Touched::new(layout.width, extremes),
             layout,
             groups,
@@ -127,7 +126,7 @@ impl Aggregate {
     fn take_in(&mut self, delta: &Delta) -> Result<(), OperatorError> {
         let (batch, rows) = (delta.batch(), delta.num_rows());
         let key_columns = columns_of(batch, &self.keys);
-        let hashes = self.key_hash.hashes(&key_columns, rows)?;
+        let hashes = hash_columns(&key_columns, rows)?;
         let keys = self.key_codec.encode(&key_columns, rows)?;
         let mut slots = std::mem::take(&mut self.slots);
         self.groups.slots(&hashes, &keys, &mut slots)?;
@@ -202,7 +201,7 @@ impl Aggregate {
 
     /// A global group is there without rows.
     fn touch_global(&mut self) -> Result<(), OperatorError> {
-        let hashes = self.key_hash.hashes(&[], 1)?;
+        let hashes = hash_columns(&[], 1)?;
         let keys = self.key_codec.encode(&[], 1)?;
         let mut slots = Vec::new();
         self.groups.slots(&hashes, &keys, &mut slots)?;

@@ -19,3 +19,6 @@ mod outcome;
 mod values;
 
 pub use driver::Aggregate;
+
+#[cfg(test)]
+mod tests;

@@ -67,10 +67,7 @@ impl Candidates {
                 self.entries.push(entry);
                 self.changed.len() < PIECE_ROWS
             };
-            match cursor.after.take() {
-                None => other.table.scan(hash, key, visit)?,
-                Some(after) => other.table.scan_after(hash, key, &after, visit)?,
-            }
+            other.scan(hash, key, cursor.after.take().as_deref(), visit)?;
             if self.len() >= PIECE_ROWS {
                 cursor.after = Some(self.row(self.len() - 1).to_vec());
                 return Ok(false);

@@ -8,7 +8,7 @@ use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
 use hashbrown::HashTable;
 use thalweg_catalog::Delta;
-use thalweg_catalog::hash::hash_bytes;
+use thalweg_catalog::hash::{hash_bytes, hash_columns};
 use thalweg_storage::state::EncodedRows;
 
 /// Rows with their net weights, encoded for state.
@@ -35,7 +35,7 @@ impl Change {
         let count = batch.num_rows();
         let key_columns = columns_of(&batch, &side.keys);
         let with_key = if null_is_value { None } else { rows_with_values(&key_columns) };
-        let hashes = side.key_hash.hashes(&key_columns, count)?;
+        let hashes = hash_columns(&key_columns, count)?;
         let keys = side.key_codec.encode(&key_columns, count)?;
         let encoded = side.row_codec.encode(&columns_of(&batch, &side.kept), count)?;
         let mut change = Change {
@@ -105,7 +105,7 @@ impl Change {
         for at in 0..self.rows.len() {
             if self.weights[at] < 0 {
                 let (hash, key, row) = self.at(at);
-                let there = side.table.get(hash, key, row)?.count;
+                let there = side.get(hash, key, row)?.count;
                 if there + self.weights[at] < 0 {
                     unmatched += (there + self.weights[at]).unsigned_abs();
                     self.weights[at] = -there;

@@ -12,8 +12,9 @@ use crate::operators::rows::{Errors, batch_of, weighted};
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{filter, take};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use std::sync::Arc;
+use thalweg_catalog::hash::hash_columns;
 use thalweg_catalog::{Delta, VNode};
 use thalweg_plan::{JoinType, PlanNode};
 use thalweg_storage::state::{CellTable, Entry};
@@ -103,6 +104,12 @@ impl Join {
         if *null_aware && (join_type != JoinType::LeftAnti || residual.is_some() || *null_equals_null) {
             return Err(OperatorError::Plan("only an anti join without a further condition can be null-aware".into()));
         }
+        for (l, r) in on {
+            let [l, r] = [(LEFT, *l), (RIGHT, *r)].map(|(side, c)| inputs[side].fields().get(c).map(|f| f.data_type().clone()));
+            if !matches!((&l, &r), (Some(l), Some(r)) if same_key_type(l, r)) {
+                return Err(OperatorError::Plan(format!("the keys of a join are of types {l:?} and {r:?}")));
+            }
+        }
         let right_kept = match residual {
             _ if !join_type.left_only() => (0..right).collect(),
             Some(residual) => Residual::right_columns(residual, left),
@@ -114,21 +121,23 @@ impl Join {
         };
         let left_shape = SideShape {
             name: "left",
-            port: LEFT,
             keys: on.iter().map(|pair| pair.0).collect(),
             kept: (0..left).collect(),
             degrees: join_type.keeps_left() || join_type.left_only(),
+            on_one: *null_aware,
         };
         let right_shape = SideShape {
             name: "right",
-            port: RIGHT,
             keys: on.iter().map(|pair| pair.1).collect(),
             kept: right_kept,
             degrees: join_type.keeps_right(),
+            on_one: *null_aware,
         };
         let sides =
-            [Side::open(left_shape, node, &inputs[LEFT], &context)?, Side::open(right_shape, node, &inputs[RIGHT], &context)?];
+            [Side::open(left_shape, &inputs[LEFT], &context)?, Side::open(right_shape, &inputs[RIGHT], &context)?];
         let expiry = match time_key {
+            // What a row of the right says about all rows of the left can't be forgotten.
+            _ if *null_aware => None,
             Some(place) => Some(Expiry::open(*place, on, &sides, &context)?),
             None => None,
         };
@@ -258,7 +267,7 @@ impl Join {
         let null_keys = self.null_aware.is_some() && side == LEFT;
         for at in 0..change.rows.len() {
             let (hash, key, row) = change.at(at);
-            let (before, after) = self.sides[side].table.add(hash, key, row, change.weights[at])?;
+            let (before, after) = self.sides[side].add(hash, key, row, change.weights[at])?;
             if self.sides[side].degrees {
                 let touched = work.touched[side].touch(hash, key, row, before);
                 touched.after = Entry { count: after.count, extra: change.degrees[at] };
@@ -313,7 +322,7 @@ impl Join {
             }
             let stored = if row.before.count == 0 { 0 } else { row.before.extra };
             if row.after.count != 0 && row.after.extra != stored {
-                self.sides[side].table.set_extra(row.hash, touched.key(row), touched.row(row), row.after.extra)?;
+                self.sides[side].set_degree(row.hash, touched.key(row), touched.row(row), row.after.extra)?;
             }
         }
         if !rows.is_empty() {
@@ -349,18 +358,19 @@ impl Join {
 
     /// Touches every left row: what the right as a whole says about them has changed.
     fn touch_all_left(&mut self, work: &mut EpochWork) -> Result<(), OperatorError> {
-        let mut keys = Vec::new();
-        self.sides[LEFT].table.for_each_key(&mut |hash, key| {
-            keys.push((hash, key.to_vec()));
-            Ok(())
-        })?;
-        for (hash, key) in keys {
-            let columns = self.sides[LEFT].key_codec.decode([key.as_slice()])?;
-            let null_key = columns.iter().any(|c| c.is_null(0));
-            self.sides[LEFT].table.scan(hash, &key, |row, entry| {
-                work.touched[LEFT].touch(hash, &key, row, entry).null_key = null_key;
-                true
-            })?;
+        let side = &mut self.sides[LEFT];
+        let all = side.all_on_one()?;
+        if all.is_empty() {
+            return Ok(());
+        }
+        let columns = side.decode_on_one(all.iter().map(|(stored, _)| stored.as_slice()))?;
+        let key_columns: Vec<ArrayRef> = side.keys.iter().map(|k| Arc::clone(&columns[*k])).collect();
+        let keys = side.key_codec.encode(&key_columns, all.len())?;
+        let hashes = hash_columns(&key_columns, all.len())?;
+        for (at, (stored, entry)) in all.iter().enumerate() {
+            let (key, row) = stored.split_at(keys.row(at).len());
+            let null_key = key_columns.iter().any(|c| c.is_null(at));
+            work.touched[LEFT].touch(hashes[at], key, row, *entry).null_key = null_key;
         }
         Ok(())
     }
@@ -372,7 +382,7 @@ impl Join {
         let below = expiry.index.take_below(expiry.horizon.value(), PIECE_ROWS);
         for (hash, key) in &below {
             for side in &mut self.sides {
-                side.table.remove_key(*hash, key)?;
+                side.remove_key(*hash, key)?;
             }
         }
         Ok(below.is_empty())
@@ -471,7 +481,7 @@ impl Expiry {
         let mut index = TimeIndex::default();
         for side in sides {
             let mut fault = None;
-            side.table.for_each_key(&mut |hash, key| {
+            side.for_each_key(&mut |hash, key| {
                 let columns = side.key_codec.decode([key])?;
                 match micros(&columns[place]) {
                     Ok(times) if !times.is_null(0) => index.insert(times.value(0), hash, key),
@@ -491,6 +501,14 @@ impl Expiry {
     fn watermark(&self, input: &EpochInput) -> Option<i64> {
         let of = |side: usize| input.watermarks.get(side).and_then(|w| w.get(&self.columns[side]).copied());
         Some(of(LEFT)?.min(of(RIGHT)?))
+    }
+}
+
+/// Whether equal values of both types have the same bytes and hash.
+fn same_key_type(left: &DataType, right: &DataType) -> bool {
+    match (left, right) {
+        (DataType::Decimal128(_, l), DataType::Decimal128(_, r)) => l == r,
+        _ => left == right,
     }
 }
 

@@ -22,3 +22,6 @@ mod side;
 mod touched;
 
 pub use driver::Join;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! What an operator's surroundings on one worker are.
+
+use super::hub::Hub;
+use crate::clock::Clock;
+use crate::engine::Shared;
+use crate::job::{JobShared, OperatorFigures};
+use crate::operator::RowErrors;
+use crate::row_errors::{ErrorRow, now_ms};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use thalweg_catalog::{Epoch, ObjectId, VNODES, VNode};
+use thalweg_plan::{NodeId, PlanNode};
+use thalweg_storage::state::OperatorState;
+use thalweg_storage::worker_store::WorkerStore;
+
+/// One worker thread's own things.
+pub struct WorkerContext {
+    /// Its place among all workers.
+    pub index: usize,
+    /// How many there are.
+    pub workers: usize,
+    /// What all threads share.
+    pub shared: Arc<Shared>,
+    /// Its database.
+    pub store: WorkerStore,
+    /// The change logs of kept relations.
+    pub hubs: RefCell<HashMap<ObjectId, Rc<RefCell<Hub>>>>,
+    /// What to wake at each tick: the operators that rows enter by.
+    pub inputs: RefCell<BTreeMap<u64, Rc<dyn Fn()>>>,
+    /// How far each operator with state has flushed.
+    pub flushed: RefCell<BTreeMap<u64, Epoch>>,
+    next_id: Cell<u64>,
+    /// Jobs whose dataflow has gone, to be cleaned up after.
+    pub gone: RefCell<Vec<ObjectId>>,
+}
+
+impl WorkerContext {
+    /// The context of worker `index` of `workers`.
+    pub fn new(index: usize, workers: usize, shared: Arc<Shared>, store: WorkerStore) -> WorkerContext {
+        WorkerContext {
+            index,
+            workers,
+            shared,
+            store,
+            hubs: RefCell::default(),
+            inputs: RefCell::default(),
+            flushed: RefCell::default(),
+            next_id: Cell::new(0),
+            gone: RefCell::default(),
+        }
+    }
+
+    /// An id for whatever registers here.
+    pub fn new_id(&self) -> u64 {
+        self.next_id.set(self.next_id.get() + 1);
+        self.next_id.get()
+    }
+
+    /// The first of this worker's shares of the key space: the owner of state that belongs to the worker as such.
+    pub fn own_vnode(&self) -> VNode {
+        (0..VNODES).map(VNode).find(|v| v.worker(self.workers).0 == self.index).expect("more vnodes than workers")
+    }
+
+    /// The epoch through which every operator with state has flushed; `END` with none.
+    pub fn flushed_all(&self) -> Epoch {
+        self.flushed.borrow().values().copied().min().unwrap_or(Epoch::END)
+    }
+}
+
+/// A job on one worker. Dropped with the last of its operators, which tells the worker that its dataflow has gone.
+pub struct JobLocal {
+    /// The job.
+    pub shared: Arc<JobShared>,
+    /// The worker.
+    pub worker: Rc<WorkerContext>,
+    /// The epoch that was open when the job was built: it sees nothing earlier.
+    pub start: Epoch,
+    /// Whether its state stands at a checkpoint that it goes on from.
+    pub restored: bool,
+    /// The memory that its operators hold on this worker, by registration.
+    memory: RefCell<HashMap<u64, usize>>,
+    /// How many relations have given what they held, and the latest epoch of that.
+    hydrated: Cell<(usize, Epoch)>,
+}
+
+impl JobLocal {
+    /// A job about to be built.
+    pub fn new(shared: Arc<JobShared>, worker: Rc<WorkerContext>, restored: bool) -> JobLocal {
+        let start = worker.shared.clock.open();
+        JobLocal { shared, worker, start, restored, memory: RefCell::default(), hydrated: Cell::new((0, start)) }
+    }
+
+    /// One more relation has given what it held as of `epoch`: how many have, and the latest epoch.
+    pub fn note_hydrated(&self, epoch: Epoch) -> (usize, Epoch) {
+        let (count, latest) = self.hydrated.get();
+        self.hydrated.set((count + 1, latest.max(epoch)));
+        self.hydrated.get()
+    }
+}
+
+impl Drop for JobLocal {
+    fn drop(&mut self) {
+        self.worker.gone.borrow_mut().push(self.shared.id);
+    }
+}
+
+/// One node of a job on one worker.
+#[derive(Clone)]
+pub struct NodeContext {
+    /// The job.
+    pub job: Rc<JobLocal>,
+    /// Which node.
+    pub node: NodeId,
+    /// The node's state.
+    pub state: OperatorState,
+}
+
+impl NodeContext {
+    /// The context of a node.
+    pub fn new(job: &Rc<JobLocal>, node: &PlanNode) -> NodeContext {
+        let state = job.worker.store.operator_state(job.shared.id, &node.path);
+        NodeContext { job: Rc::clone(job), node: node.id, state }
+    }
+
+    /// The plan's node.
+    pub fn plan(&self) -> &PlanNode {
+        self.job.shared.plan.node(self.node)
+    }
+
+    /// The worker.
+    pub fn worker(&self) -> &WorkerContext {
+        &self.job.worker
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &Clock {
+        &self.job.worker.shared.clock
+    }
+
+    /// The node's figures on this worker.
+    pub fn figures(&self) -> &OperatorFigures {
+        &self.job.shared.figures[self.node.0][self.job.worker.index]
+    }
+
+    /// Takes part in checkpoints; what it is given back leaves when dropped.
+    pub fn participate(&self) -> Participant {
+        let id = self.worker().new_id();
+        // State that is built now holds nothing below the open epoch, so earlier checkpoints need nothing of it.
+        let flushed = self.job.start.previous();
+        self.worker().flushed.borrow_mut().insert(id, flushed);
+        Participant { context: self.clone(), id, flushed }
+    }
+}
+
+impl RowErrors for NodeContext {
+    fn report(&mut self, row: &str, reason: &str, weight: i64) {
+        self.job.worker.shared.errors.report(ErrorRow {
+            job: self.job.shared.id,
+            operator: self.plan().path.clone(),
+            split: None,
+            position: None,
+            reason: reason.to_string(),
+            row: row.to_string(),
+            count: weight,
+            first_seen_ms: now_ms(),
+        });
+    }
+}
+
+/// An operator's part in checkpoints and in its job's memory.
+pub struct Participant {
+    context: NodeContext,
+    id: u64,
+    flushed: Epoch,
+}
+
+impl Participant {
+    /// Flushes at every announced checkpoint below `limit`: everything below `limit` has been applied, nothing from it on.
+    ///
+    /// # Errors
+    /// If state can't be written.
+    pub fn flush_below(&mut self, limit: Epoch, mut before: impl FnMut(Epoch)) -> thalweg_storage::StorageResult<()> {
+        while let Some(epoch) = self.context.clock().next_checkpoint(self.flushed) {
+            if epoch >= limit {
+                break;
+            }
+            before(epoch);
+            self.context.state.flush()?;
+            self.flushed = epoch;
+            self.context.worker().flushed.borrow_mut().insert(self.id, epoch);
+        }
+        Ok(())
+    }
+
+    /// Keeps the job within its memory: if all of its operators on this worker together hold more than their share, this one
+    /// gives up its part of the excess.
+    ///
+    /// # Errors
+    /// If state can't be written.
+    pub fn keep_within_budget(&self) -> thalweg_storage::StorageResult<()> {
+        let job = &self.context.job;
+        let held = self.context.state.memory_bytes();
+        self.context.figures().state_bytes.store(held as u64, std::sync::atomic::Ordering::Relaxed);
+        let total: usize = {
+            let mut memory = job.memory.borrow_mut();
+            memory.insert(self.id, held);
+            memory.values().sum()
+        };
+        let budget = (job.shared.memory_bytes as usize / job.worker.workers).max(1 << 20);
+        if total > budget && !self.context.clock().checkpoint_running() {
+            // Down to three quarters, so that it does not have to happen again at once.
+            let target = (held as u128 * budget as u128 * 3 / 4 / total as u128) as usize;
+            self.context.state.shrink(target)?;
+            job.memory.borrow_mut().insert(self.id, self.context.state.memory_bytes());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Participant {
+    fn drop(&mut self) {
+        self.context.worker().flushed.borrow_mut().remove(&self.id);
+        self.context.job.memory.borrow_mut().remove(&self.id);
+    }
+}

@@ -1,0 +1,257 @@
+//! The worker threads: each builds every job's dataflow from the same commands in the same order, and runs them.
+
+use super::build::build;
+use super::context::{JobLocal, WorkerContext};
+use crate::engine::Shared;
+use crate::job::JobShared;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::Thread;
+use std::time::Duration;
+use thalweg_catalog::{Epoch, ObjectId};
+use thalweg_storage::StorageResult;
+use thalweg_storage::worker_store::{WorkerStore, WorkerStoreOptions};
+use timely::WorkerConfig;
+use timely::communication::Config as Communication;
+use timely::worker::Worker;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// What a worker is told to do.
+pub enum Command {
+    /// Builds a job. With `restored` its state stands at a checkpoint; else whatever state has its id is dropped first.
+    Build {
+        /// The job.
+        job: Arc<JobShared>,
+        /// Whether it goes on from a checkpoint.
+        restored: bool,
+        /// Told when it is built.
+        done: UnboundedSender<()>,
+    },
+    /// Forgets a job that has been cancelled, with all of its state.
+    Drop {
+        /// The job.
+        id: ObjectId,
+        /// Told when nothing is left of it.
+        done: UnboundedSender<()>,
+    },
+    /// Ends the thread.
+    Stop,
+}
+
+/// A worker's part of a checkpoint: its database's files are in the directory.
+pub struct Flushed {
+    /// Which worker.
+    pub worker: usize,
+    /// The checkpoint.
+    pub epoch: Epoch,
+    /// Where the files are, or why there are none.
+    pub directory: StorageResult<PathBuf>,
+}
+
+/// All worker threads of a process.
+pub struct Workers {
+    commands: Vec<Sender<Command>>,
+    threads: Vec<Thread>,
+    guards: Option<timely::communication::WorkerGuards<()>>,
+}
+
+/// A worker's database and where it is.
+#[derive(Clone, Debug)]
+pub struct WorkerPlace {
+    /// The database's directory.
+    pub database: PathBuf,
+    /// Where checkpoints are made: on the same file system.
+    pub checkpoints: PathBuf,
+    /// How it is opened.
+    pub options: WorkerStoreOptions,
+}
+
+impl Workers {
+    /// Starts a thread for each place. Returns once all have opened their databases.
+    ///
+    /// # Errors
+    /// If threads can't be started, or a database can't be opened.
+    pub fn start(shared: &Arc<Shared>, places: Vec<WorkerPlace>, flushed: UnboundedSender<Flushed>) -> Result<Workers, String> {
+        let count = places.len();
+        let (mut commands, mut inboxes) = (vec![], vec![]);
+        for place in places {
+            let (sender, receiver) = channel();
+            commands.push(sender);
+            inboxes.push(Some((place, receiver)));
+        }
+        let inboxes = parking_lot::Mutex::new(inboxes);
+        let (ready, opened) = channel();
+        let ready = parking_lot::Mutex::new(ready);
+        let (builders, others) = Communication::Process(count).try_build()?;
+        let shared = Arc::clone(shared);
+        let run = move |worker: &mut Worker| {
+            let index = worker.index();
+            let Some((place, inbox)) = inboxes.lock()[index].take() else { return };
+            let ready = ready.lock().clone();
+            match WorkerStore::open(&place.database, place.options) {
+                Ok(store) => {
+                    // The starter waits for every worker's word.
+                    let _ = ready.send(Ok((index, std::thread::current())));
+                    drop(ready);
+                    let context = Rc::new(WorkerContext::new(index, count, Arc::clone(&shared), store));
+                    Loop::new(context, place.checkpoints, inbox, flushed.clone()).run(worker);
+                }
+                Err(error) => {
+                    let _ = ready.send(Err(super::adapter::chain(&error)));
+                }
+            }
+        };
+        let guards = timely::execute::execute_from(builders, others, WorkerConfig::default(), run)?;
+        let mut threads: Vec<Option<Thread>> = vec![None; count];
+        for _ in 0..count {
+            let (index, thread) = opened.recv().map_err(|e| e.to_string())??;
+            threads[index] = Some(thread);
+        }
+        Ok(Workers { commands, threads: threads.into_iter().flatten().collect(), guards: Some(guards) })
+    }
+
+    /// Tells every worker the same.
+    pub fn tell(&self, mut make: impl FnMut() -> Command) {
+        for commands in &self.commands {
+            // A worker that is gone has panicked, which the process does not survive.
+            let _ = commands.send(make());
+        }
+        self.wake();
+    }
+
+    /// Wakes every worker: the clock has ticked.
+    pub fn wake(&self) {
+        self.threads.iter().for_each(Thread::unpark);
+    }
+
+    /// Ends all threads and waits for them.
+    pub fn stop(&mut self) {
+        self.tell(|| Command::Stop);
+        if let Some(guards) = self.guards.take() {
+            for end in guards.join() {
+                if let Err(panic) = end {
+                    tracing::error!(panic, "a worker thread panicked");
+                }
+            }
+        }
+    }
+}
+
+struct Loop {
+    context: Rc<WorkerContext>,
+    checkpoints: PathBuf,
+    inbox: Receiver<Command>,
+    flushed: UnboundedSender<Flushed>,
+    /// The newest checkpoint that was made here.
+    checkpoint: Epoch,
+    /// The open epoch when inputs were woken last.
+    woken_at: Epoch,
+    /// Jobs whose dataflow is here.
+    alive: BTreeSet<ObjectId>,
+    /// Jobs to be forgotten once their dataflow has gone.
+    dropping: Vec<(ObjectId, UnboundedSender<()>)>,
+}
+
+impl Loop {
+    fn new(
+        context: Rc<WorkerContext>,
+        checkpoints: PathBuf,
+        inbox: Receiver<Command>,
+        flushed: UnboundedSender<Flushed>,
+    ) -> Loop {
+        Loop {
+            context,
+            checkpoints,
+            inbox,
+            flushed,
+            checkpoint: Epoch(0),
+            woken_at: Epoch(0),
+            alive: BTreeSet::new(),
+            dropping: vec![],
+        }
+    }
+
+    fn run(mut self, worker: &mut Worker) {
+        loop {
+            loop {
+                match self.inbox.try_recv() {
+                    Ok(Command::Stop) | Err(TryRecvError::Disconnected) => {
+                        for dataflow in worker.installed_dataflows() {
+                            worker.drop_dataflow(dataflow);
+                        }
+                        return;
+                    }
+                    Ok(command) => self.obey(command, worker),
+                    Err(TryRecvError::Empty) => break,
+                }
+            }
+            let open = self.context.shared.clock.open();
+            if open > self.woken_at {
+                self.woken_at = open;
+                let inputs: Vec<_> = self.context.inputs.borrow().values().cloned().collect();
+                inputs.iter().for_each(|wake| wake());
+            }
+            self.make_checkpoint();
+            // Every tick, command and row unparks the thread; the limit is only there to not depend on it.
+            worker.step_or_park(Some(Duration::from_secs(1)));
+            self.clean_up();
+        }
+    }
+
+    fn obey(&mut self, command: Command, worker: &mut Worker) {
+        match command {
+            Command::Build { job, restored, done } => {
+                if !restored && let Err(error) = self.context.store.drop_job(job.id) {
+                    job.fail(super::adapter::chain(&error));
+                }
+                self.alive.insert(job.id);
+                let local = Rc::new(JobLocal::new(Arc::clone(&job), Rc::clone(&self.context), restored));
+                worker.dataflow_named(&format!("job {}", job.id), |scope| build(scope, &local));
+                drop(local);
+                let _ = done.send(());
+            }
+            Command::Drop { id, done } => {
+                self.context.hubs.borrow_mut().remove(&id);
+                self.dropping.push((id, done));
+                // Operators see that the job is cancelled when they run next.
+                let inputs: Vec<_> = self.context.inputs.borrow().values().cloned().collect();
+                inputs.iter().for_each(|wake| wake());
+            }
+            Command::Stop => unreachable!("taken by the loop"),
+        }
+    }
+
+    /// Makes the worker's part of an announced checkpoint, once all operators have flushed.
+    fn make_checkpoint(&mut self) {
+        let Some(epoch) = self.context.shared.clock.next_checkpoint(self.checkpoint) else { return };
+        if self.context.flushed_all() < epoch {
+            return;
+        }
+        self.checkpoint = epoch;
+        let directory = self.checkpoints.join(epoch.to_string());
+        let made = self.context.store.checkpoint(&directory).map(|()| directory);
+        let _ = self.flushed.send(Flushed { worker: self.context.index, epoch, directory: made });
+    }
+
+    fn clean_up(&mut self) {
+        for id in self.context.gone.borrow_mut().drain(..) {
+            self.alive.remove(&id);
+        }
+        let alive = &self.alive;
+        let (context, checkpoint_running) = (&self.context, self.context.shared.clock.checkpoint_running());
+        self.dropping.retain(|(id, done)| {
+            // State must not change under a checkpoint that is being made.
+            if alive.contains(id) || checkpoint_running {
+                return true;
+            }
+            if let Err(error) = context.store.drop_job(*id) {
+                tracing::error!(job = id.0, error = super::adapter::chain(&error), "could not drop a job's state");
+            }
+            let _ = done.send(());
+            false
+        });
+    }
+}
