@@ -21,6 +21,8 @@ pub mod relation;
 mod rewrite;
 pub mod session;
 pub mod statement;
+#[cfg(test)]
+mod testing;
 pub mod types;
 
 pub use datafusion::sql::sqlparser::ast;

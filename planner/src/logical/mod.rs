@@ -92,8 +92,15 @@ impl LogicalPlanner {
         scope: &Scope<'_>,
         declared: &[Option<SqlType>],
     ) -> SqlResult<(BoundQuery, Vec<SqlType>)> {
+        let mut declared = declared.to_vec();
+        for (place, written) in rewrite::written_parameter_types(query) {
+            if declared.len() <= place {
+                declared.resize(place + 1, None);
+            }
+            declared[place].get_or_insert(written);
+        }
         let loose = self.plan_query(query, scope, &[])?;
-        let types = parameter_types(&loose.plan, declared)?;
+        let types = parameter_types(&loose.plan, &declared)?;
         if types.is_empty() {
             return Ok((loose, types));
         }

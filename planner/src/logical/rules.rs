@@ -14,7 +14,6 @@ use datafusion::optimizer::eliminate_group_by_constant::EliminateGroupByConstant
 use datafusion::optimizer::eliminate_join::EliminateJoin;
 use datafusion::optimizer::eliminate_outer_join::EliminateOuterJoin;
 use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
-use datafusion::optimizer::filter_null_join_keys::FilterNullJoinKeys;
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::optimize_unions::OptimizeUnions;
 use datafusion::optimizer::propagate_empty_relation::PropagateEmptyRelation;
@@ -29,7 +28,8 @@ use thalweg_catalog::{SqlError, SqlResult};
 /// The rules in order.
 ///
 /// Left out: pushing limits down (a limit below a join would keep a second, needless top-N state), the rewrite of distinct
-/// aggregates to two groupings (the aggregate operator keeps distinct values itself), and moving single field accesses to
+/// aggregates to two groupings (the aggregate operator keeps distinct values itself), filtering NULL join keys (it takes the NULLs
+/// from `NOT IN` that hide every row, and the join operator passes them over anyway), and moving single field accesses to
 /// scans (a `Map` does them).
 pub(super) fn streaming() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     vec![
@@ -46,7 +46,6 @@ pub(super) fn streaming() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         Arc::new(EliminateFilter::new()),
         Arc::new(EliminateCrossJoin::new()),
         Arc::new(PropagateEmptyRelation::new()),
-        Arc::new(FilterNullJoinKeys::default()),
         Arc::new(EliminateOuterJoin::new()),
         Arc::new(PushDownFilter::new()),
         Arc::new(EliminateGroupByConstant::new()),

@@ -91,11 +91,33 @@ fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     let tokens = Tokenizer::new(&dialect, sql)
         .tokenize_with_location()
         .map_err(|e| errors::tokenizer_error(&e.message, place(e.location), sql))?;
-    Ok(tokens
+    let tokens = tokens
         .into_iter()
         .filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF))
         .map(|t| TokenWithSpan { span: Span::new(at(place(t.span.start)), at(place(t.span.end))), token: t.token })
-        .collect())
+        .collect();
+    Ok(without_flink_table(tokens))
+}
+
+/// Flink writes `TABLE(TUMBLE(TABLE t, …))`; without the inner `TABLE` it is a function call like any other.
+fn without_flink_table(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_word = |token: &TokenWithSpan, words: &[&str]| match &token.token {
+        Token::Word(w) => w.quote_style.is_none() && words.iter().any(|word| w.value.eq_ignore_ascii_case(word)),
+        _ => false,
+    };
+    let mut index = 0;
+    while index + 4 < tokens.len() {
+        let found = is_word(&tokens[index], &["table"])
+            && tokens[index + 1].token == Token::LParen
+            && is_word(&tokens[index + 2], &["tumble", "hop"])
+            && tokens[index + 3].token == Token::LParen
+            && is_word(&tokens[index + 4], &["table"]);
+        if found {
+            tokens.remove(index + 4);
+        }
+        index += 1;
+    }
+    tokens
 }
 
 /// How many characters stand before each line.

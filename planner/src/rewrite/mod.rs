@@ -4,6 +4,7 @@
 //! `refused` stops on clauses that would be read and then ignored, and the visitor here does small replacements.
 
 mod names;
+mod parameters;
 mod refused;
 mod windows;
 
@@ -13,9 +14,10 @@ use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, Ident, ObjectName, ObjectNamePart, Query, SelectItem, Spanned, TableFactor, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
-use thalweg_catalog::{SqlError, SqlResult};
+use thalweg_catalog::{SqlError, SqlResult, SqlType};
 
 pub use names::{HIDDEN_SUFFIX, visible_name};
+pub(crate) use parameters::written_parameter_types;
 pub use windows::interval_micros;
 
 /// The query as DataFusion is to see it.
@@ -67,17 +69,30 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
     match expr {
         Expr::Function(function) => {
             strip_pg_catalog(&mut function.name);
+            if let Some(replacement) = replaced_call(function) {
+                *expr = replacement;
+            }
             Ok(())
         }
-        Expr::Cast { data_type: ast::DataType::Custom(name, _), .. } => {
-            strip_pg_catalog(name);
+        Expr::Cast { kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, expr: inner, data_type, .. } => {
+            if let ast::DataType::Custom(name, _) = data_type {
+                strip_pg_catalog(name);
+            }
+            let position = span_position(inner.span());
+            if let Some(replacement) = cast_to_carried_type(inner, data_type).map_err(|e| with_position(e, position))? {
+                *expr = replacement;
+            }
             Ok(())
         }
-        Expr::BinaryOp { op, .. } => {
+        Expr::BinaryOp { left, op, right } => {
             if let BinaryOperator::PGCustomBinaryOperator(parts) = op
                 && let Some(plain) = parts.last().and_then(|symbol| named_operator(symbol))
             {
                 *op = plain;
+            }
+            if *op == BinaryOperator::PGExp {
+                let args = [left, right].map(|side| std::mem::replace(&mut **side, null()));
+                *expr = call("power", args.to_vec());
             }
             Ok(())
         }
@@ -100,6 +115,61 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
         }
         _ => Ok(()),
     }
+}
+
+fn with_position(error: SqlError, position: Option<usize>) -> SqlError {
+    match position {
+        Some(position) if error.position.is_none() => error.at(position),
+        _ => error,
+    }
+}
+
+/// Functions of Postgres that DataFusion has under another name or as an operator.
+fn replaced_call(function: &ast::Function) -> Option<Expr> {
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return None };
+    let name = crate::parse_fold(name).value;
+    match name.as_str() {
+        "transaction_timestamp" | "statement_timestamp" | "clock_timestamp" => Some(call("now", vec![])),
+        "localtimestamp" => Some(Expr::Cast {
+            kind: ast::CastKind::Cast,
+            expr: Box::new(call("now", vec![])),
+            data_type: ast::DataType::Timestamp(None, ast::TimezoneInfo::None),
+            array: false,
+            format: None,
+        }),
+        "mod" => {
+            let ast::FunctionArguments::List(list) = &function.args else { return None };
+            let [left, right] = list.args.as_slice() else { return None };
+            let side = |arg: &ast::FunctionArg| match arg {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(Box::new(Expr::Nested(Box::new(expr.clone())))),
+                _ => None,
+            };
+            Some(Expr::BinaryOp { left: side(left)?, op: BinaryOperator::Modulo, right: side(right)? })
+        }
+        _ => None,
+    }
+}
+
+/// A cast to a type that is carried by text: to text, then checked and marked as the type. An explicit cast to
+/// `varchar(n)` or `char(n)` cuts what is too long.
+fn cast_to_carried_type(inner: &mut Expr, data_type: &ast::DataType) -> SqlResult<Option<Expr>> {
+    use ast::DataType as T;
+    if !matches!(data_type, T::Uuid | T::JSON | T::JSONB | T::Varchar(Some(_)) | T::CharacterVarying(Some(_)) | T::Char(_) | T::Character(_)) {
+        return Ok(None);
+    }
+    let sql_type = crate::types::sql_type(data_type)?;
+    let mut text = Expr::Cast {
+        kind: ast::CastKind::Cast,
+        expr: Box::new(std::mem::replace(inner, null())),
+        data_type: T::Text,
+        array: false,
+        format: None,
+    };
+    if let SqlType::Varchar(Some(limit)) | SqlType::Char(limit) = sql_type {
+        text = call("left", vec![text, number(i64::from(limit))]);
+    }
+    let name = Expr::Value(ast::Value::SingleQuotedString(sql_type.to_string()).into());
+    Ok(Some(call("as_type", vec![text, name])))
 }
 
 fn strip_pg_catalog(name: &mut ObjectName) {
