@@ -50,7 +50,8 @@ struct SnapshotRecord {
 }
 
 impl CatalogLog {
-    /// Reads the catalog back, and takes the log over from earlier generations.
+    /// Reads the catalog back, and takes the log over from earlier generations. To be opened before the table log and the
+    /// checkpoints: where one of those is, a catalog must have been.
     ///
     /// # Errors
     /// `Missing` or `Corrupt`, naming the record; `Fenced` if a newer generation writes already.

@@ -320,7 +320,7 @@ impl Shared {
         }
         for append in group {
             // Who no longer waits has no need of the answer.
-            let _ = append.done.send(result.as_ref().map(|()| ()).map_err(Failure::error));
+            let _ = append.done.send(result.as_ref().copied().map_err(Failure::error));
         }
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::object::tests::{both_kinds, memory};
+use crate::object::tests::{Flaky, both_kinds, memory};
 use std::collections::BTreeSet;
 use tempfile::TempDir;
 
@@ -37,6 +37,15 @@ async fn d4_of_racing_claims_one_is_left() {
         }
         assert_eq!(valid, [Generation(8)]);
     }
+}
+
+#[tokio::test]
+async fn d4_a_claim_between_the_look_and_the_put_is_seen_after_the_put() {
+    let flaky = Flaky::new();
+    let claim = GenerationClaim::claim(&flaky.store()).await.unwrap();
+    *flaky.rival.lock() = Some(("log/1", path_of(Generation(2))));
+    let refused = claim.publish("log/1", "ours".into()).await;
+    assert!(matches!(refused, Err(StorageError::Fenced { ours: 1, theirs: 2 })), "{refused:?}");
 }
 
 #[tokio::test]

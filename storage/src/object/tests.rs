@@ -4,8 +4,8 @@ use futures::stream::BoxStream;
 use object_store::memory::InMemory;
 use object_store::path::Path as Location;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, PutMultipartOptions, PutOptions, PutPayload,
-    PutResult,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStoreExt, PutMultipartOptions, PutOptions,
+    PutPayload, PutResult,
 };
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -234,12 +234,19 @@ pub(crate) struct Flaky {
     pub(crate) answers_lost: AtomicUsize,
     /// Calls that will fail without being done.
     pub(crate) calls_lost: AtomicUsize,
+    /// An object that someone else puts just before the next put whose path has this in it.
+    pub(crate) rival: parking_lot::Mutex<Option<(&'static str, String)>>,
 }
 
 impl Flaky {
     pub(crate) fn new() -> Arc<Flaky> {
         let none = AtomicUsize::new(0);
-        Arc::new(Flaky { inner: InMemory::new(), answers_lost: none, calls_lost: AtomicUsize::new(0) })
+        Arc::new(Flaky {
+            inner: InMemory::new(),
+            answers_lost: none,
+            calls_lost: AtomicUsize::new(0),
+            rival: parking_lot::Mutex::new(None),
+        })
     }
 
     /// A store in it that tries a call again about twenty times, without much waiting.
@@ -266,6 +273,10 @@ impl fmt::Display for Flaky {
 impl object_store::ObjectStore for Flaky {
     async fn put_opts(&self, location: &Location, payload: PutPayload, options: PutOptions) -> object_store::Result<PutResult> {
         Flaky::lose(&self.calls_lost)?;
+        let rival = self.rival.lock().take_if(|(at, _)| location.as_ref().contains(*at));
+        if let Some((_, path)) = rival {
+            self.inner.put(&Location::from(format!("p/{path}")), "rival".into()).await?;
+        }
         let result = self.inner.put_opts(location, payload, options).await;
         Flaky::lose(&self.answers_lost)?;
         result

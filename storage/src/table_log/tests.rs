@@ -192,20 +192,51 @@ async fn d6_acknowledged_writes_that_were_cut_off_are_missed() {
     }
 }
 
-#[tokio::test]
-async fn d6_a_flipped_bit_is_found_and_named() {
+#[test]
+fn d6_a_flipped_bit_is_found_and_named() {
     let (whole, ends) = segment(&[1, 2], 0);
+    let path = segment_path(0);
+    for bit in 0..whole.len() * 8 {
+        let mut flipped = whole.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        for tail in [Tail::MayBeTorn, Tail::Marked] {
+            let error = format::scan(&path, 0, &flipped, tail).unwrap_err();
+            let StorageError::Corrupt { path: named, reason } = &error else { panic!("{error:?}") };
+            assert_eq!(*named, path);
+            if bit / 8 >= ends[0] {
+                let at = if bit / 8 < ends[1] { ends[0] } else { ends[1] };
+                assert!(reason.contains(&format!("byte {at}")), "{reason}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn d6_a_damaged_log_is_not_opened() {
+    let (whole, _) = segment(&[1, 2], 0);
     let (_directory, store) = local_with(&whole).await;
-    for bit in (0..whole.len() * 8).step_by(3) {
+    for bit in (3..whole.len() * 8).step_by(whole.len()) {
         let mut flipped = whole.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         replace(&store, &segment_path(0), &flipped).await;
-        let error = try_open(&store).await.map(|_| ()).unwrap_err();
-        let StorageError::Corrupt { path, reason } = &error else { panic!("{error:?}") };
-        assert_eq!(*path, segment_path(0));
-        if bit / 8 >= ends[0] {
-            let at = if bit / 8 < ends[1] { ends[0] } else { ends[1] };
-            assert!(reason.contains(&format!("byte {at}")), "{reason}");
+        assert_names(try_open(&store).await, &segment_path(0));
+    }
+}
+
+#[test]
+fn s4_a_write_to_several_tables_is_never_half_there() {
+    let writes = [1, 2, 3].map(|table| (ObjectId(table), inserts(&[1, 2])));
+    let record = format::encode(Epoch(1), &writes).unwrap();
+    let mut bytes = format::header(Generation(1), 0);
+    bytes.extend(format::frame([record.as_slice()].into_iter()));
+    for length in format::HEADER_BYTES..=bytes.len() {
+        let scan = format::scan("a segment", 0, &bytes[..length], Tail::MayBeTorn).unwrap();
+        let entries: Vec<_> =
+            scan.frames.into_iter().flat_map(|frame| format::decode("a segment", &bytes, frame).unwrap()).collect();
+        match entries.as_slice() {
+            [] => assert!(length < bytes.len()),
+            [entry] => assert_eq!((entry.writes.len(), length), (3, bytes.len())),
+            more => panic!("{more:?}"),
         }
     }
 }
