@@ -15,6 +15,7 @@ use arrow::datatypes::{
     Time64MicrosecondType, TimestampMicrosecondType,
 };
 use bytes::{BufMut, BytesMut};
+use std::sync::Arc;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
 
 /// Types of the system relations that need care beyond their [`SqlType`].
@@ -27,14 +28,14 @@ const ELEMENT_OIDS: [(u32, u32); 5] = [(1002, 18), (1003, 19), (INT2VECTOR, 21),
 /// Writes rows of one result.
 pub struct RowWriter {
     columns: Vec<ResultColumn>,
-    formats: Vec<Format>,
+    formats: Arc<[Format]>,
     settings: OutputSettings,
 }
 
 /// The rows of one batch, ready to be written.
-pub struct BatchWriter<'a> {
+pub struct BatchWriter {
     columns: Vec<ColumnWriter>,
-    formats: &'a [Format],
+    formats: Arc<[Format]>,
     settings: OutputSettings,
     rows: usize,
 }
@@ -78,7 +79,7 @@ impl RowWriter {
     /// If there are not as many formats as columns.
     pub fn new(columns: Vec<ResultColumn>, formats: Vec<Format>, settings: OutputSettings) -> RowWriter {
         assert_eq!(columns.len(), formats.len(), "a format for every column");
-        RowWriter { columns, formats, settings }
+        RowWriter { columns, formats: formats.into(), settings }
     }
 
     /// The columns of the result.
@@ -90,7 +91,7 @@ impl RowWriter {
     ///
     /// # Errors
     /// A value that its column's type can't hold; `XX000` for a batch of other columns.
-    pub fn batch(&self, batch: &RecordBatch) -> SqlResult<BatchWriter<'_>> {
+    pub fn batch(&self, batch: &RecordBatch) -> SqlResult<BatchWriter> {
         if batch.num_columns() != self.columns.len() {
             return Err(SqlError::internal(format!(
                 "a result of {} columns has a batch of {}",
@@ -102,11 +103,11 @@ impl RowWriter {
         let columns = columns
             .map(|(column, array)| ColumnWriter::new(array, &column.sql_type, column.type_oid))
             .collect::<SqlResult<_>>()?;
-        Ok(BatchWriter { columns, formats: &self.formats, settings: self.settings, rows: batch.num_rows() })
+        Ok(BatchWriter { columns, formats: Arc::clone(&self.formats), settings: self.settings, rows: batch.num_rows() })
     }
 }
 
-impl BatchWriter<'_> {
+impl BatchWriter {
     /// How many rows there are.
     pub fn rows(&self) -> usize {
         self.rows
@@ -122,7 +123,7 @@ impl BatchWriter<'_> {
     /// # Errors
     /// A value that has no binary form.
     pub fn write_row(&self, row: usize, out: &mut BytesMut) -> SqlResult<()> {
-        for (column, format) in self.columns.iter().zip(self.formats) {
+        for (column, format) in self.columns.iter().zip(self.formats.iter()) {
             column.write_with_length(row, *format, &self.settings, out)?;
         }
         Ok(())
