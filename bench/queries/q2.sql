@@ -1,2 +1,2 @@
 -- The bids on some auctions.
-SELECT auction, price FROM bid WHERE MOD(auction, 123) = 0
+SELECT auction, price FROM bid WHERE auction % 123 = 0

@@ -14,13 +14,15 @@ use crate::rewrite;
 use crate::session::{SessionSettings, session_state};
 use arrow::datatypes::{DataType, Schema};
 use binder::Binder;
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use datafusion::common::DFSchema;
+use datafusion::common::alias::AliasGenerator;
 use datafusion::common::config::ConfigOptions;
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, LogicalPlanBuilder};
-use datafusion::optimizer::{Optimizer, OptimizerContext};
+use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerContext};
 use datafusion::sql::sqlparser::ast;
 use std::sync::Arc;
 use thalweg_catalog::{Catalog, Column, ObjectId, SqlError, SqlResult, SqlState, SqlType};
@@ -149,6 +151,7 @@ impl LogicalPlanner {
         rules::check_deterministic(&plan)?;
         let context = OptimizerContext::new_with_config_options(self.options()).without_query_execution_start_time();
         let context = context.with_skip_failing_rules(false);
+        let context = WithFunctions { context, functions: &self.state };
         let plan = self.streaming.optimize(plan, &context, |_, _| {}).map_err(|e| sql_error(&e))?;
         rules::check_deterministic(&plan)?;
         Ok(plan)
@@ -164,11 +167,36 @@ impl LogicalPlanner {
         let now = DateTime::from_timestamp_micros(now_us).ok_or_else(|| SqlError::internal("the clock is out of bounds"))?;
         let context = OptimizerContext::new_with_config_options(self.options()).with_query_execution_start_time(now);
         let context = context.with_skip_failing_rules(false);
+        let context = WithFunctions { context, functions: &self.state };
         self.state.optimizer().optimize(plan, &context, |_, _| {}).map_err(|e| sql_error(&e))
     }
 
     fn options(&self) -> Arc<ConfigOptions> {
         Arc::clone(self.state.config_options())
+    }
+}
+
+/// A context for rules that look up functions by name, which DataFusion's own panic without: `DISTINCT ON` is one.
+struct WithFunctions<'a> {
+    context: OptimizerContext,
+    functions: &'a SessionState,
+}
+
+impl OptimizerConfig for WithFunctions<'_> {
+    fn query_execution_start_time(&self) -> Option<DateTime<Utc>> {
+        self.context.query_execution_start_time()
+    }
+
+    fn alias_generator(&self) -> &Arc<AliasGenerator> {
+        self.context.alias_generator()
+    }
+
+    fn options(&self) -> Arc<ConfigOptions> {
+        OptimizerConfig::options(&self.context)
+    }
+
+    fn function_registry(&self) -> Option<&dyn FunctionRegistry> {
+        Some(self.functions)
     }
 }
 

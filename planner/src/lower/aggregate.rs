@@ -2,10 +2,10 @@
 
 use super::expressions::{Physical, carried_type, cast_to, refuse_grouping_sets, type_of};
 use super::query::{Lowering, unsupported};
-use super::relation::Relation;
+use super::relation::{Relation, name_of};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::logical_expr::expr::AggregateFunction as LogicalCall;
-use datafusion::logical_expr::{Aggregate, Distinct, Expr};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, SortExpr};
 use std::sync::Arc;
 use thalweg_catalog::{SqlError, SqlResult};
 use thalweg_plan::{AggregateCall, AggregateFunction, Exchange, NodeId, Operator};
@@ -27,6 +27,9 @@ impl Lowering {
         if aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
             return Err(refuse_grouping_sets());
         }
+        if let Some(order) = first_value_order(&aggregate.aggr_expr) {
+            return self.first_values(aggregate, order);
+        }
         let results = &aggregate.schema.fields()[aggregate.group_expr.len()..];
         let calls = aggregate
             .aggr_expr
@@ -47,7 +50,7 @@ impl Lowering {
         let mut keys = vec![];
         for (expr, bound) in aggregate.group_expr.iter().zip(bound.by_ref().take(key_count)) {
             let carried = carried_type(&type_of(&bound, &input_schema)?)?;
-            keys.push(below.place_of(cast_to(bound, &input_schema, &carried)?, expr.qualified_name().1));
+            keys.push(below.place_of(cast_to(bound, &input_schema, &carried)?, name_of(expr)));
         }
         let mut planned = vec![];
         for call in &calls {
@@ -79,6 +82,19 @@ impl Lowering {
         (self.graph.add(operator, vec![(input, exchange)], Arc::new(Schema::new(fields))), places)
     }
 
+    /// The first row of each group, of which the aggregates are columns: what `DISTINCT ON` becomes.
+    fn first_values(&mut self, aggregate: &Aggregate, order: &[SortExpr]) -> SqlResult<Relation> {
+        let schema = aggregate.input.schema();
+        let input = self.lower(&aggregate.input)?;
+        let first = self.first_rows(input, schema, &aggregate.group_expr, order)?;
+        let values = aggregate.aggr_expr.iter().filter_map(|e| match unaliased(e) {
+            Expr::AggregateFunction(call) => call.params.args.first().cloned(),
+            _ => None,
+        });
+        let exprs: Vec<Expr> = aggregate.group_expr.iter().cloned().chain(values).collect();
+        first.project(&mut self.graph, &exprs, schema)
+    }
+
     /// Every row once; with `ON`, the first row of each group.
     pub(super) fn distinct(&mut self, distinct: &Distinct) -> SqlResult<Relation> {
         match distinct {
@@ -97,6 +113,23 @@ impl Lowering {
             }
         }
     }
+}
+
+/// The order in which all of the aggregates give the first value, if that is what they do.
+fn first_value_order(exprs: &[Expr]) -> Option<&[SortExpr]> {
+    let mut orders = exprs.iter().map(|e| match unaliased(e) {
+        Expr::AggregateFunction(call)
+            if call.func.name() == "first_value"
+                && call.params.args.len() == 1
+                && call.params.filter.is_none()
+                && call.params.null_treatment.is_none() =>
+        {
+            Some(call.params.order_by.as_slice())
+        }
+        _ => None,
+    });
+    let first = orders.next()??;
+    orders.all(|order| order == Some(first)).then_some(first)
 }
 
 fn checked_call<'a>(expr: &'a Expr, field: &'a Field) -> SqlResult<Call<'a>> {
@@ -139,6 +172,10 @@ fn function_of(call: &LogicalCall) -> SqlResult<AggregateFunction> {
         "max" => AggregateFunction::Max,
         "bool_and" => AggregateFunction::BoolAnd,
         "bool_or" => AggregateFunction::BoolOr,
+        "first_value" | "last_value" => {
+            return Err(unsupported(&format!("{}() beside other aggregates", call.func.name()))
+                .with_hint("Take the first row of each group in a subquery, by DISTINCT ON or by ROW_NUMBER() = 1."));
+        }
         other => {
             return Err(unsupported(&format!("aggregate function {other}()"))
                 .with_hint("Aggregates of views are count, sum, avg, min, max, bool_and and bool_or. Others can be read with SELECT over a view."));
@@ -154,13 +191,13 @@ impl Call<'_> {
         if let Some(expr) = self.argument {
             let value = bound.next().ok_or_else(|| SqlError::internal("an aggregate's argument is not bound"))?;
             let (needed, result) = self.types(&type_of(&value, input)?)?;
-            argument = Some(below.place_of(cast_to(value, input, &needed)?, expr.qualified_name().1));
+            argument = Some(below.place_of(cast_to(value, input, &needed)?, name_of(expr)));
             output = result;
         }
         let mut filter = None;
         if let Some(expr) = self.filter {
             let value = bound.next().ok_or_else(|| SqlError::internal("an aggregate's filter is not bound"))?;
-            filter = Some(below.place_of(value, expr.qualified_name().1));
+            filter = Some(below.place_of(value, name_of(expr)));
         }
         let name = self.name.to_string();
         Ok(AggregateCall { function: self.function, argument, distinct: self.distinct, filter, output, name })

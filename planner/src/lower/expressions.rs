@@ -133,6 +133,23 @@ pub(super) fn is_cheap(expr: &Physical) -> bool {
     cost(expr) <= 1
 }
 
+/// The expression without casts that go to a wider type and straight back.
+pub(super) fn without_round_trips(expr: Physical, input: &Schema) -> SqlResult<Physical> {
+    expr.transform_up(|part| {
+        let Some(outer) = part.as_any().downcast_ref::<CastExpr>() else {
+            return Ok(Transformed::no(part));
+        };
+        let Some(inner) = outer.expr().as_any().downcast_ref::<CastExpr>() else {
+            return Ok(Transformed::no(part));
+        };
+        let own = inner.expr().data_type(input)?;
+        let is_round_trip = same_type(&own, outer.cast_type()) && widens(&own, inner.cast_type());
+        Ok(if is_round_trip { Transformed::yes(Arc::clone(inner.expr())) } else { Transformed::no(part) })
+    })
+    .data()
+    .map_err(from_datafusion)
+}
+
 /// The column that the expression's value is one to one with, if it is a column or a widening cast of one.
 pub(super) fn injective_column(expr: &Physical, input: &Schema) -> Option<usize> {
     if let Some(index) = as_column(expr) {
@@ -157,6 +174,11 @@ fn widens(from: &DataType, to: &DataType) -> bool {
         (Some(narrow), Some(wide)) => narrow <= wide,
         _ => is_text(from) && is_text(to),
     }
+}
+
+/// Whether any part of the expression is a cast.
+pub(super) fn has_cast(expr: &Physical) -> bool {
+    expr.as_any().is::<CastExpr>() || expr.children().into_iter().any(has_cast)
 }
 
 /// The scalar function that the expression calls, by name, with its arguments.

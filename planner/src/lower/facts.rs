@@ -1,6 +1,6 @@
 //! What follows from a plan's shape, node by node from the inputs up: kinds of change, keys, where rows are, watermarks.
 
-use super::expressions::{as_call, as_column, injective_column};
+use super::expressions::{as_call, as_column, has_cast, injective_column};
 use super::facts_join::{join_facts, prefer_present_order};
 use super::root::Context;
 use super::time::{carries_watermark, derived, is_time, shift_of};
@@ -29,6 +29,8 @@ pub(super) struct Facts {
     pub(super) spread: Spread,
     /// The columns that carry a watermark, each with how much later than the rows' own time it is.
     pub(super) times: BTreeMap<usize, i64>,
+    /// Sets of columns each of which decides the others, such as the start and end of one window.
+    pub(super) twins: Vec<BTreeSet<usize>>,
     /// Columns that are never NULL.
     pub(super) present: BTreeSet<usize>,
     /// The sources all of whose rows are among the output's.
@@ -42,6 +44,7 @@ impl Facts {
             key: None,
             spread: Spread::Anywhere,
             times: BTreeMap::new(),
+            twins: vec![],
             present: BTreeSet::new(),
             streams: BTreeSet::new(),
         }
@@ -125,7 +128,8 @@ impl Known {
                 let places: Vec<usize> = (0..keys.len()).collect();
                 let present = places.iter().copied().filter(|p| input.present.contains(&keys[*p])).collect();
                 let spread = if keys.is_empty() { Spread::OnOne } else { Spread::ByHash(places.clone()) };
-                Facts { key: Some(places), spread, present, ..Facts::unknown() }
+                let twins = moved_twins(&input.twins, |c| keys.iter().position(|k| *k == c));
+                Facts { key: Some(places), spread, present, twins, ..Facts::unknown() }
             }
             Operator::TopN { partition, with_rank, limit, .. } => {
                 let input = input()?;
@@ -139,7 +143,7 @@ impl Known {
                     input.key.clone()
                 };
                 let spread = if partition.is_empty() { Spread::OnOne } else { Spread::ByHash(partition.clone()) };
-                Facts { key, spread, present: input.present.clone(), ..Facts::unknown() }
+                Facts { key, spread, present: input.present.clone(), twins: input.twins.clone(), ..Facts::unknown() }
             }
             Operator::Union => union_facts(&inputs, &mut node.watermarks),
             Operator::EmitOnClose { column } => {
@@ -224,17 +228,61 @@ fn map_facts(exprs: &[MapExpr], input: &Facts, below: &PlanNode) -> Facts {
     let one_to_one = |column: &usize| {
         same(column).or_else(|| exprs.iter().position(|e| injective_column(&e.expr, &below.schema) == Some(*column)))
     };
+    // A column of the key that goes can be stood for by one that decides it.
+    let kept = |column: &usize| {
+        let twins = input.twins.iter().filter(|set| set.contains(column)).flatten();
+        one_to_one(column).or_else(|| twins.into_iter().find_map(one_to_one))
+    };
     let spread = match &input.spread {
         Spread::ByHash(columns) => columns.iter().map(same).collect::<Option<_>>().map_or(Spread::Anywhere, Spread::ByHash),
         other => other.clone(),
     };
     let is_present = |e: &MapExpr| as_column(&e.expr).is_some_and(|c| input.present.contains(&c));
     Facts {
-        key: input.key.as_ref().and_then(|key| key.iter().map(one_to_one).collect()),
+        key: input.key.as_ref().and_then(|key| without_repeats(key.iter().map(kept))),
+        twins: map_twins(exprs, input, below),
         spread,
         present: exprs.iter().enumerate().filter(|(_, e)| is_present(e)).map(|(place, _)| place).collect(),
         ..input.clone()
     }
+}
+
+fn without_repeats(columns: impl Iterator<Item = Option<usize>>) -> Option<Vec<usize>> {
+    let mut key: Vec<usize> = vec![];
+    for column in columns {
+        let column = column?;
+        if !key.contains(&column) {
+            key.push(column);
+        }
+    }
+    Some(key)
+}
+
+/// The sets of columns with each moved to where `place` says, without those that have none.
+pub(super) fn moved_twins(twins: &[BTreeSet<usize>], place: impl Fn(usize) -> Option<usize>) -> Vec<BTreeSet<usize>> {
+    let moved = twins.iter().map(|set| set.iter().filter_map(|c| place(*c)).collect::<BTreeSet<usize>>());
+    moved.filter(|set| set.len() > 1).collect()
+}
+
+/// Outputs decide one another if they are one to one with the same column, or are edges of the same windows over it.
+fn map_twins(exprs: &[MapExpr], input: &Facts, below: &PlanNode) -> Vec<BTreeSet<usize>> {
+    let first_twin = |column: usize| {
+        input.twins.iter().find(|set| set.contains(&column)).and_then(|set| set.first().copied()).unwrap_or(column)
+    };
+    let mut sets: BTreeMap<(usize, Option<(i64, i64)>), BTreeSet<usize>> = BTreeMap::new();
+    for (output, expr) in exprs.iter().enumerate() {
+        let injective = injective_column(&expr.expr, &below.schema).map(|column| (first_twin(column), None));
+        let from_time = || match derived(&expr.expr).filter(|_| !has_cast(&expr.expr))? {
+            (column, WatermarkTransform::Identity | WatermarkTransform::Shift(_)) => Some((first_twin(column), None)),
+            (column, WatermarkTransform::Window { slide_us, offset_us, .. }) => {
+                Some((column, Some((slide_us, offset_us.rem_euclid(slide_us)))))
+            }
+        };
+        if let Some(basis) = injective.or_else(from_time) {
+            sets.entry(basis).or_default().insert(output);
+        }
+    }
+    sets.into_values().filter(|set| set.len() > 1).collect()
 }
 
 fn map_watermarks(exprs: &[MapExpr], input: &Facts, schema: &arrow::datatypes::Schema) -> Vec<WatermarkMapping> {

@@ -1,8 +1,8 @@
 //! What follows from a join: its own rules for keys, places and watermarks.
 
-use super::facts::{Facts, Spread, identity, latest};
+use super::facts::{Facts, Spread, identity, latest, moved_twins};
 use super::root::Context;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use thalweg_catalog::{SqlError, SqlResult};
 use thalweg_plan::{DeltaKind, Exchange, JoinType, Operator, PlanNode};
 
@@ -72,6 +72,7 @@ pub(super) fn join_facts(
         spread: join_spread(join_type, on, *null_aware, width),
         present: present_left.chain(present_right).collect(),
         streams,
+        twins: join_twins(join_type, left, right, width),
         ..Facts::unknown()
     };
     let notice = if time_key.is_some() { None } else { notice(on.is_empty(), left, right, context) };
@@ -84,8 +85,8 @@ fn join_key(join_type: JoinType, on: &[(usize, usize)], left: &Facts, right: &Fa
     }
     let moved = |key: &[usize]| key.iter().map(|c| c + width).collect::<Vec<usize>>();
     // A row that meets at most one partner stays as unique as it was.
-    let left_once = left.key.as_ref().is_some_and(|key| key.iter().all(|c| on.iter().any(|p| p.0 == *c)));
-    let right_once = right.key.as_ref().is_some_and(|key| key.iter().all(|c| on.iter().any(|p| p.1 == *c)));
+    let left_once = is_decided(left, &|c| on.iter().any(|p| p.0 == c));
+    let right_once = is_decided(right, &|c| on.iter().any(|p| p.1 == c));
     let left_key = left.key.clone().filter(|_| right_once && !join_type.keeps_right());
     let right_key = right.key.as_deref().map(moved).filter(|_| left_once && !join_type.keeps_left());
     let both = left.key.as_ref().zip(right.key.as_ref()).map(|(l, r)| l.iter().copied().chain(moved(r)).collect::<Vec<_>>());
@@ -93,6 +94,20 @@ fn join_key(join_type: JoinType, on: &[(usize, usize)], left: &Facts, right: &Fa
     let is_told_apart = |facts: &Facts| facts.key.iter().flatten().any(|c| facts.present.contains(c));
     let both = both.filter(|_| join_type != JoinType::Full || is_told_apart(left) || is_told_apart(right));
     [left_key, right_key, both].into_iter().flatten().min_by_key(Vec::len)
+}
+
+fn join_twins(join_type: JoinType, left: &Facts, right: &Facts, width: usize) -> Vec<BTreeSet<usize>> {
+    let mut twins = left.twins.clone();
+    if !join_type.left_only() {
+        twins.extend(moved_twins(&right.twins, |c| Some(c + width)));
+    }
+    twins
+}
+
+/// Whether the columns that `has` names decide the side's whole key.
+fn is_decided(side: &Facts, has: &dyn Fn(usize) -> bool) -> bool {
+    let by_twin = |column: usize| side.twins.iter().any(|set| set.contains(&column) && set.iter().any(|c| has(*c)));
+    side.key.as_ref().is_some_and(|key| key.iter().all(|c| has(*c) || by_twin(*c)))
 }
 
 fn join_spread(join_type: JoinType, on: &[(usize, usize)], null_aware: bool, width: usize) -> Spread {

@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::DFSchema;
-use datafusion::logical_expr::{EmptyRelation, LogicalPlan, Union, Unnest, Values};
+use datafusion::logical_expr::{EmptyRelation, LogicalPlan, RecursiveQuery, Union, Unnest, Values};
 use std::sync::Arc;
 use thalweg_catalog::{SqlError, SqlResult};
 use thalweg_plan::{Exchange, Operator};
@@ -63,8 +63,7 @@ impl Lowering {
             LogicalPlan::Values(node) => self.values(node),
             LogicalPlan::EmptyRelation(node) => self.empty(node),
             LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => self.limit(plan),
-            LogicalPlan::RecursiveQuery(node) => Err(unsupported(&format!("recursive query \"{}\"", node.name))
-                .with_hint("Read it with SELECT over views that hold its parts.")),
+            LogicalPlan::RecursiveQuery(node) => Err(refuse_recursion(node)),
             LogicalPlan::Subquery(_) => Err(unsupported("this subquery").with_hint("Write it as a join.")),
             LogicalPlan::Extension(node) => Err(unsupported(&format!("{} of this query", node.node.name()))),
             LogicalPlan::Statement(_)
@@ -172,6 +171,11 @@ impl Lowering {
 fn one_row() -> SqlResult<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(1));
     RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).map_err(|e| SqlError::internal(e.to_string()))
+}
+
+/// What a user is told about `WITH RECURSIVE`.
+pub(super) fn refuse_recursion(query: &RecursiveQuery) -> SqlError {
+    unsupported(&format!("recursive query \"{}\"", query.name)).with_hint("Read it with SELECT over views that hold its parts.")
 }
 
 /// What a user is told about something that no operator computes.

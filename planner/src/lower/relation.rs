@@ -2,6 +2,7 @@
 
 use super::expressions::{
     Physical, as_column, carried_type, cast_to, count_columns, is_cheap, physical, replace_columns, same_expr, same_type, type_of,
+    without_round_trips,
 };
 use super::graph::Graph;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -87,13 +88,14 @@ impl Relation {
         let exprs = exprs
             .into_iter()
             .map(|e| replace_columns(e, &|index| Arc::clone(&columns[index].expr)))
+            .map(|e| without_round_trips(e?, graph.schema(relation.node)))
             .collect::<SqlResult<Vec<_>>>()?;
         Ok((relation, exprs))
     }
 
     /// The relation with other columns, computed from its own.
     pub(super) fn project(self, graph: &mut Graph, exprs: &[Expr], schema: &DFSchema) -> SqlResult<Relation> {
-        let names: Vec<String> = exprs.iter().map(|e| e.qualified_name().1).collect();
+        let names: Vec<String> = exprs.iter().map(|e| name_of(e)).collect();
         let (relation, bound) = self.bind(graph, &exprs.iter().collect::<Vec<_>>(), schema, false)?;
         let columns = bound.into_iter().zip(names).map(|(expr, name)| MapExpr { expr, name }).collect();
         Ok(Relation { columns, ..relation })
@@ -108,7 +110,7 @@ impl Relation {
 
     /// The relation with further columns for those of the expressions that it does not have yet, and the place of each.
     pub(super) fn append(self, graph: &mut Graph, exprs: &[&Expr], schema: &DFSchema) -> SqlResult<(Relation, Vec<usize>)> {
-        let names: Vec<String> = exprs.iter().map(|e| e.qualified_name().1).collect();
+        let names: Vec<String> = exprs.iter().map(|e| name_of(e)).collect();
         let (mut relation, bound) = self.bind(graph, exprs, schema, true)?;
         let mut places = vec![];
         for (expr, name) in bound.into_iter().zip(names) {
@@ -146,7 +148,7 @@ impl Relation {
     pub(super) fn cast_columns(mut self, graph: &Graph, types: &[DataType]) -> SqlResult<Relation> {
         let input = graph.schema(self.node);
         for (column, to) in self.columns.iter_mut().zip(types) {
-            column.expr = cast_to(Arc::clone(&column.expr), input, to)?;
+            column.expr = without_round_trips(cast_to(Arc::clone(&column.expr), input, to)?, input)?;
         }
         Ok(self)
     }
@@ -168,6 +170,16 @@ impl Relation {
             && graph.schema(self.node).fields().iter().zip(schema.fields()).all(|(have, want)| {
                 have.name() == want.name() && same_type(have.data_type(), want.data_type())
             })
+    }
+}
+
+/// The name of the column that an expression makes.
+pub(super) fn name_of(expr: &Expr) -> String {
+    let name = expr.qualified_name().1;
+    // What is to be unnested has its whole call in its name; the function's name is enough to tell.
+    match name.strip_prefix("__unnest_placeholder(").and_then(|rest| rest.split('(').next()) {
+        Some(function) => function.to_string(),
+        None => name,
     }
 }
 

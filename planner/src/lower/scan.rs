@@ -4,7 +4,7 @@
 //! equal nodes and become one, and a row is read and decoded once.
 
 use super::expressions::from_datafusion;
-use super::query::Lowering;
+use super::query::{Lowering, refuse_recursion};
 use super::relation::Relation;
 use crate::relation::object_of;
 use arrow::datatypes::{Schema, SchemaRef};
@@ -25,6 +25,11 @@ pub(super) fn needed_columns(plan: &LogicalPlan) -> SqlResult<Needed> {
     let mut needed = Needed::new();
     let mut failure = None;
     plan.apply(|node| {
+        // Refused before the scan of its working table is: that would tell the user of a relation they never named.
+        if let LogicalPlan::RecursiveQuery(recursive) = node {
+            failure = Some(refuse_recursion(recursive));
+            return Ok(TreeNodeRecursion::Stop);
+        }
         if let LogicalPlan::TableScan(scan) = node {
             match scanned(scan).and_then(|object| Ok((object.id, scan_columns(scan, object)?))) {
                 Ok((id, columns)) => needed.entry(id).or_default().extend(columns),
