@@ -74,11 +74,7 @@ where
         let columns = prepared.description.columns.as_ref().map_or(0, Vec::len);
         let formats = result_formats(&bind.result_formats, columns)?;
         if !bind.portal.is_empty() && self.portals.get(&bind.portal).is_some() {
-            return Err(SqlError::new(
-                SqlState::DuplicateCursor,
-                format!("cursor \"{}\" already exists", bind.portal),
-            )
-            .into());
+            return Err(SqlError::new(SqlState::DuplicateCursor, format!("cursor \"{}\" already exists", bind.portal)).into());
         }
         self.portals.put(bind.portal, Portal { prepared, formats, state: PortalState::Bound(params) });
         message::put_bare(&mut self.writer.out, b'2');
@@ -87,10 +83,7 @@ where
 
     fn bound_params(&self, bind: &Bind, types: &[u32]) -> SqlResult<Vec<ScalarValue>> {
         let formats = spread_formats(&bind.param_formats, bind.params.len()).map_err(|count| {
-            protocol_violation(format!(
-                "bind message has {count} parameter formats but {} parameters",
-                bind.params.len()
-            ))
+            protocol_violation(format!("bind message has {count} parameter formats but {} parameters", bind.params.len()))
         })?;
         if bind.params.len() != types.len() {
             return Err(protocol_violation(format!(

@@ -127,10 +127,8 @@ where
     if connections.count() > limits.connections_max {
         return Err(SqlError::new(SqlState::TooManyConnections, "sorry, too many clients already"));
     }
-    let application =
-        startup.settings.iter().find(|(name, _)| name == "application_name").map(|(_, value)| value.clone());
-    *registration.entry.identity.lock() =
-        (startup.user.clone(), startup.database.clone(), application.unwrap_or_default());
+    let application = startup.settings.iter().find(|(name, _)| name == "application_name").map(|(_, value)| value.clone());
+    *registration.entry.identity.lock() = (startup.user.clone(), startup.database.clone(), application.unwrap_or_default());
     let info = ConnectionInfo {
         user: startup.user,
         database: startup.database,

@@ -6,18 +6,18 @@
 pub mod session;
 pub mod settings;
 
-pub mod listener;
-pub mod startup;
-pub mod connections;
 pub mod connection;
-mod extended;
-mod portal;
-mod guard;
-mod rows;
+pub mod connections;
 mod copying;
+mod extended;
+mod guard;
+pub mod listener;
+mod portal;
+mod rows;
+pub mod startup;
 
-pub mod message;
-pub mod transport;
-pub mod parameter;
-pub mod value;
 pub mod copy;
+pub mod message;
+pub mod parameter;
+pub mod transport;
+pub mod value;

@@ -251,7 +251,7 @@ impl Client {
     fn bind(&mut self, portal: &str, statement: &str, param: Option<&str>) -> &mut Self {
         let mut body = BytesMut::from(format!("{portal}\0{statement}\0\0\0").as_bytes());
         body.put_u16(param.iter().len() as u16);
-        for value in param {
+        if let Some(value) = param {
             body.put_u32(value.len() as u32);
             body.put_slice(value.as_bytes());
         }

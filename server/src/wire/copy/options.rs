@@ -157,9 +157,7 @@ impl Given {
             ast::CopyLegacyCsvOption::Header => set(&mut self.header, true),
             ast::CopyLegacyCsvOption::Quote(c) => set(&mut self.quote, *c),
             ast::CopyLegacyCsvOption::Escape(c) => set(&mut self.escape, *c),
-            ast::CopyLegacyCsvOption::ForceQuote(columns) => {
-                set(&mut self.force_quote, ForcedColumns::Named(names(columns)))
-            }
+            ast::CopyLegacyCsvOption::ForceQuote(columns) => set(&mut self.force_quote, ForcedColumns::Named(names(columns))),
             ast::CopyLegacyCsvOption::ForceNotNull(columns) => set(&mut self.force_not_null, names(columns)),
         }
     }

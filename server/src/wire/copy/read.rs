@@ -45,23 +45,14 @@ impl CopyReader {
     ///
     /// # Errors
     /// `42703` for an option about a column that is not there, `0A000` for a column whose type has no input.
-    pub fn new(
-        columns: &[Column],
-        options: CopyOptions,
-        relation: String,
-        settings: OutputSettings,
-    ) -> SqlResult<CopyReader> {
+    pub fn new(columns: &[Column], options: CopyOptions, relation: String, settings: OutputSettings) -> SqlResult<CopyReader> {
         let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
         let not_null = flags_of(&options.force_not_null, names.iter().map(String::as_str))?;
         let null = flags_of(&options.force_null, names.iter().map(String::as_str))?;
         let rules = not_null.into_iter().zip(null);
         let input = match options.format {
             CopyFormat::Binary => Input::Binary { buffer: BytesMut::new(), begun: false, ended: false },
-            _ => Input::Lines {
-                splitter: LineSplitter::new(&options),
-                fields: Fields::default(),
-                header: options.header,
-            },
+            _ => Input::Lines { splitter: LineSplitter::new(&options), fields: Fields::default(), header: options.header },
         };
         Ok(CopyReader {
             relation,

@@ -120,8 +120,9 @@ impl LineSplitter {
             return Err(bad_format("unquoted newline found in data").with_hint("Use \"\\n\" to represent newline."));
         }
         if !expected && returns && !self.csv {
-            return Err(bad_format("literal carriage return found in data")
-                .with_hint("Use \"\\r\" to represent carriage return."));
+            return Err(
+                bad_format("literal carriage return found in data").with_hint("Use \"\\r\" to represent carriage return.")
+            );
         }
         let line = start..if returns && expected { end - 1 } else { end };
         if &self.buffer[line.clone()] == b"\\." {

@@ -24,11 +24,7 @@ fn rows(options: &CopyOptions, data: &[u8]) -> Result<Vec<String>, (SqlState, St
     results.pop().unwrap()
 }
 
-fn rows_in_pieces(
-    options: &CopyOptions,
-    data: &[u8],
-    size: usize,
-) -> Result<Vec<String>, (SqlState, String, Option<String>)> {
+fn rows_in_pieces(options: &CopyOptions, data: &[u8], size: usize) -> Result<Vec<String>, (SqlState, String, Option<String>)> {
     let read = || -> Result<Vec<RecordBatch>, Stop> {
         let mut reader = CopyReader::new(&columns(), options.clone(), "t".to_string(), OutputSettings::default())?;
         let mut batches = vec![];

@@ -50,8 +50,6 @@ pub fn days_in_month(year: i64, month: u32) -> u32 {
 
 /// The same moment for chrono, which does not reach quite as far as 64 bits do; the nearest that it has beyond.
 pub fn to_chrono(us: i64) -> NaiveDateTime {
-    DateTime::from_timestamp_micros(us).map_or_else(
-        || if us < 0 { NaiveDateTime::MIN } else { NaiveDateTime::MAX },
-        |moment| moment.naive_utc(),
-    )
+    DateTime::from_timestamp_micros(us)
+        .map_or_else(|| if us < 0 { NaiveDateTime::MIN } else { NaiveDateTime::MAX }, |moment| moment.naive_utc())
 }

@@ -125,9 +125,8 @@ fn bytea_hex(hex: &str) -> SqlResult<Vec<u8>> {
         if c.is_ascii_whitespace() && high.is_none() {
             continue;
         }
-        let digit = c
-            .to_digit(16)
-            .ok_or_else(|| SqlError::invalid_parameter(format!("invalid hexadecimal digit: \"{c}\"")))? as u8;
+        let digit =
+            c.to_digit(16).ok_or_else(|| SqlError::invalid_parameter(format!("invalid hexadecimal digit: \"{c}\"")))? as u8;
         match high.take() {
             None => high = Some(digit),
             Some(first) => bytes.push(first << 4 | digit),
@@ -142,8 +141,7 @@ fn bytea_hex(hex: &str) -> SqlResult<Vec<u8>> {
 /// Checks that a text is JSON.
 pub fn json(text: &str) -> SqlResult<()> {
     serde_json::from_str::<serde::de::IgnoredAny>(text).map(|_| ()).map_err(|error| {
-        SqlError::new(SqlState::InvalidTextRepresentation, "invalid input syntax for type json")
-            .with_detail(format!("{error}."))
+        SqlError::new(SqlState::InvalidTextRepresentation, "invalid input syntax for type json").with_detail(format!("{error}."))
     })
 }
 
@@ -153,10 +151,7 @@ pub fn varchar(text: &str, limit: u32) -> SqlResult<&str> {
     if text[cut..].bytes().all(|b| b == b' ') {
         return Ok(&text[..cut]);
     }
-    Err(SqlError::new(
-        SqlState::StringDataRightTruncation,
-        format!("value too long for type character varying({limit})"),
-    ))
+    Err(SqlError::new(SqlState::StringDataRightTruncation, format!("value too long for type character varying({limit})")))
 }
 
 /// Pads a `character(n)` with blanks to its length.
@@ -164,10 +159,7 @@ pub fn char(text: &str, length: u32) -> SqlResult<String> {
     let trimmed = text.trim_end_matches(' ');
     let count = trimmed.chars().count();
     if count > length as usize {
-        return Err(SqlError::new(
-            SqlState::StringDataRightTruncation,
-            format!("value too long for type character({length})"),
-        ));
+        return Err(SqlError::new(SqlState::StringDataRightTruncation, format!("value too long for type character({length})")));
     }
     Ok(format!("{trimmed}{}", " ".repeat(length as usize - count)))
 }

@@ -45,8 +45,7 @@ pub fn timestamp(text: &str) -> SqlResult<i64> {
 pub fn timestamptz(text: &str, zone: &SessionTimeZone) -> SqlResult<i64> {
     const NAME: &str = "timestamp with time zone";
     let parts = timestamp_parts(NAME, text)?;
-    let local =
-        parts.days.checked_mul(DAY_US).and_then(|us| us.checked_add(parts.us)).ok_or_else(|| field_overflow(text))?;
+    let local = parts.days.checked_mul(DAY_US).and_then(|us| us.checked_add(parts.us)).ok_or_else(|| field_overflow(text))?;
     let offset = match parts.zone.as_deref() {
         None => zone.offset_of_local(&to_chrono(local)),
         Some(written) => match fixed_offset(written) {
@@ -109,7 +108,6 @@ fn leading_date(text: &str, before_christ: bool) -> Option<(Option<i64>, &str)> 
         .find(|(at, c)| matches!(c, 'T' | 't' | 'Z' | 'z') && text.as_bytes()[at - 1].is_ascii_digit())
         .map_or(end, |(at, _)| at);
     let (date, rest) = text.split_at(end);
-    // `2020-01-02-05` would be a date and a zone: only three parts belong to the date.
     let (year, month, day) = date_fields(date)?;
     let year = if before_christ { 1 - year } else { year };
     let valid = (1..=12).contains(&month) && day >= 1 && day <= days_in_month(year, month) && year.abs() < 300_000;
@@ -144,7 +142,13 @@ fn month_name(text: &str) -> Option<u32> {
 /// A year of two digits is the one nearest to 2020.
 fn short_year(text: &str) -> Option<i64> {
     let year: i64 = text.parse().ok()?;
-    Some(if text.len() > 2 { year } else if year < 70 { year + 2000 } else { year + 1900 })
+    Some(if text.len() > 2 {
+        year
+    } else if year < 70 {
+        year + 2000
+    } else {
+        year + 1900
+    })
 }
 
 /// Splits a time from the zone after it.
@@ -152,7 +156,9 @@ fn split_zone(text: &str) -> (&str, Option<&str>) {
     let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, ':' | '.'))).unwrap_or(text.len());
     let (clock, rest) = text.split_at(end);
     let rest_lower = rest.trim_start().to_ascii_lowercase();
-    if rest_lower.starts_with("am") || rest_lower.starts_with("pm") {
+    let half = rest_lower.starts_with("am") || rest_lower.starts_with("pm");
+    // Not the beginning of `America/New_York`.
+    if half && !rest_lower[2..].starts_with(|c: char| c.is_ascii_alphabetic()) {
         let end = end + rest.len() - rest.trim_start().len() + 2;
         let (clock, rest) = text.split_at(end);
         return (clock, Some(rest));
@@ -244,8 +250,7 @@ pub fn interval(text: &str) -> SqlResult<IntervalMonthDayNano> {
         None => interval_words(trimmed),
     };
     let parts = parts.ok_or_else(|| bad_syntax("interval", text))?;
-    let overflow =
-        || SqlError::new(SqlState::DatetimeFieldOverflow, format!("interval field value out of range: \"{text}\""));
+    let overflow = || SqlError::new(SqlState::DatetimeFieldOverflow, format!("interval field value out of range: \"{text}\""));
     let months = i32::try_from(parts.months).map_err(|_| overflow())?;
     let days = i32::try_from(parts.days).map_err(|_| overflow())?;
     let nanoseconds = parts.us.checked_mul(1000).and_then(|ns| i64::try_from(ns).ok()).ok_or_else(overflow)?;

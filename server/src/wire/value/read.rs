@@ -56,12 +56,9 @@ impl ColumnReader {
                 let (precision, scale) = size.unwrap_or(NUMERIC_DEFAULT);
                 Builder::Numeric(Decimal128Builder::new().with_data_type(sql_type.to_arrow()), precision, scale)
             }
-            SqlType::Text
-            | SqlType::Varchar(_)
-            | SqlType::Char(_)
-            | SqlType::Uuid
-            | SqlType::Json
-            | SqlType::Jsonb => Builder::String(StringBuilder::new()),
+            SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Uuid | SqlType::Json | SqlType::Jsonb => {
+                Builder::String(StringBuilder::new())
+            }
             SqlType::Bytea => Builder::Bytea(BinaryBuilder::new()),
             SqlType::Date => Builder::Date(Date32Builder::new()),
             SqlType::Time => Builder::Time(Time64MicrosecondBuilder::new()),

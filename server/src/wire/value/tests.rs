@@ -2,10 +2,12 @@
 
 use super::Format;
 use super::read::ColumnReader;
-use super::write::{RowWriter, ColumnWriter};
+use super::write::{ColumnWriter, RowWriter};
 use crate::wire::session::{OID_METADATA, ResultColumn};
 use crate::wire::settings::{ByteaOutput, OutputSettings, SessionTimeZone};
-use arrow::array::{Array, ArrayRef, Float64Array, Int16Array, Int32Array, ListArray, RecordBatch, StringArray, StructArray, UInt64Array};
+use arrow::array::{
+    Array, ArrayRef, Float64Array, Int16Array, Int32Array, ListArray, RecordBatch, StringArray, StructArray, UInt64Array,
+};
 use arrow::datatypes::{Field, Int16Type, Int32Type};
 use bytes::BytesMut;
 use std::collections::HashMap;
@@ -86,16 +88,13 @@ fn every_type_has_the_forms_that_postgres_15_has() {
     check("int4[]", "{}", "000000000000000000000017");
     check("text[]", "{a,\"b,c\",NULL}", "0000000100000001000000190000000300000001000000016100000003622c63ffffffff");
     check("numeric(2,1)[]", "{1.5}", "0000000100000000000006a400000001000000010000000c000200000000000100011388");
-    check(
-        "timestamptz[]",
-        "{\"2020-01-01 00:00:00+00\"}",
-        "0000000100000000000004a000000001000000010000000800023e0786c26000",
-    );
+    check("timestamptz[]", "{\"2020-01-01 00:00:00+00\"}", "0000000100000000000004a000000001000000010000000800023e0786c26000");
 }
 
 #[test]
 fn nested_arrays_have_all_their_dimensions() {
-    let inner = ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(1), Some(2)]), Some(vec![Some(3), Some(4)])]);
+    let inner =
+        ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(1), Some(2)]), Some(vec![Some(3), Some(4)])]);
     let field = Arc::new(Field::new("item", inner.data_type().clone(), true));
     let outer = ListArray::new(field, arrow::buffer::OffsetBuffer::from_lengths([2]), Arc::new(inner), None);
     let sql_type = SqlType::Array(Box::new(SqlType::Array(Box::new(SqlType::Int4))));

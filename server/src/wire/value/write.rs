@@ -6,8 +6,8 @@ use crate::wire::session::ResultColumn;
 use crate::wire::settings::OutputSettings;
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array,
-    Int32Array, Int64Array, IntervalMonthDayNanoArray, ListArray, RecordBatch, StringArray, StructArray,
-    Time64MicrosecondArray, TimestampMicrosecondArray,
+    Int32Array, Int64Array, IntervalMonthDayNanoArray, ListArray, RecordBatch, StringArray, StructArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
