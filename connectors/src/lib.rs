@@ -20,6 +20,8 @@ pub mod registry;
 mod scan;
 pub mod sink;
 pub mod source;
+#[cfg(test)]
+mod testing;
 
 pub use error::{ConnectorError, ConnectorResult, Responsible};
 pub use sink::{Delivery, Guarantee, SinkBatch, SinkConnector, SinkContext, SinkWriter};

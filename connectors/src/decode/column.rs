@@ -417,9 +417,39 @@ fn parse_micros(sql_type: &SqlType, text: &[u8]) -> Result<i64, Misfit> {
     }
 }
 
+/// Numbers with units, a time of day after them or alone: what Postgres writes, and most of what it reads.
 fn parse_interval(text: &[u8]) -> Result<IntervalMonthDayNano, Misfit> {
     let text = std::str::from_utf8(text).map_err(|_| Misfit::Syntax)?;
-    arrow::compute::kernels::cast_utils::parse_interval_month_day_nano(text).map_err(|_| Misfit::Syntax)
+    let (units, clock) = match text.rsplit_once(' ') {
+        Some((units, clock)) if clock.contains(':') => (units, Some(clock)),
+        None if text.contains(':') => ("", Some(text)),
+        _ => (text, None),
+    };
+    let read = arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
+    let mut interval = match units {
+        "" if clock.is_some() => IntervalMonthDayNano::ZERO,
+        units => read(units).map_err(|_| Misfit::Syntax)?,
+    };
+    if let Some(clock) = clock {
+        let (sign, clock) = match clock.strip_prefix('-') {
+            Some(clock) => (-1, clock),
+            None => (1, clock.strip_prefix('+').unwrap_or(clock)),
+        };
+        let nanos = parse_clock(clock)?.checked_mul(sign * 1000).ok_or(Misfit::Range)?;
+        interval.nanoseconds = interval.nanoseconds.checked_add(nanos).ok_or(Misfit::Range)?;
+    }
+    Ok(interval)
+}
+
+/// `H:MM[:SS[.ffffff]]` with any number of hours, in microseconds.
+fn parse_clock(text: &str) -> Result<i64, Misfit> {
+    let (hours, rest) = text.split_once(':').ok_or(Misfit::Syntax)?;
+    if hours.is_empty() || !hours.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Misfit::Syntax);
+    }
+    let hours: i64 = hours.parse().map_err(|_| Misfit::Range)?;
+    let rest = parse_time(format!("00:{rest}").as_bytes())?;
+    hours.checked_mul(3_600_000_000).and_then(|us| us.checked_add(rest)).ok_or(Misfit::Range)
 }
 
 /// Appends text to a column of a text type that has rules of its own.
@@ -461,6 +491,3 @@ fn fit_characters<'a>(text: &'a [u8], limit: usize, sql_type: &SqlType) -> Fit<(
     }
     Ok((text, limit - count))
 }
-
-#[cfg(test)]
-mod tests;

@@ -464,6 +464,3 @@ fn hex4(text: &[u8], at: usize) -> Option<u32> {
     let digits = text.get(at..at + 4)?;
     digits.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)?))
 }
-
-#[cfg(test)]
-mod tests;

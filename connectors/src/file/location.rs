@@ -105,12 +105,14 @@ impl Location {
             Location::Local(path) => {
                 let failed = |error: io::Error| io_error("open", &path.display(), &error);
                 let mut file = std::fs::File::open(path).map_err(failed)?;
+                self.check_size(file.metadata().map_err(failed)?.len(), offset)?;
                 io::Seek::seek(&mut file, io::SeekFrom::Start(offset)).map_err(failed)?;
                 Ok(Box::new(file))
             }
             Location::Object { store, key, .. } => {
                 let path = ObjectPath::from(key.as_str());
                 let size = runtime.block_on(store.head(&path)).map_err(|error| self.failed("open", &error))?.size;
+                self.check_size(size, offset)?;
                 Ok(Box::new(ObjectReader {
                     store: store.clone(),
                     path,
@@ -121,6 +123,13 @@ impl Location {
                 }))
             }
         }
+    }
+
+    fn check_size(&self, size: u64, offset: u64) -> ConnectorResult<()> {
+        if size < offset {
+            return Err(ConnectorError::user(format!("file \"{self}\" has become shorter than what was read of it")));
+        }
+        Ok(())
     }
 
     /// An error of the object store, as ours.
@@ -274,3 +283,6 @@ impl Read for ObjectReader {
         Ok(length)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,12 +7,13 @@
 use super::location::{Location, io_error};
 use super::reader::Step;
 use crate::decode::BATCH_ROWS;
+use crate::decode::column::ColumnBuilder;
 use crate::error::{ConnectorError, ConnectorResult};
 use crate::source::{RecordError, SourceBatch, SourceContext, SplitId};
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options, filter};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use futures::StreamExt;
 use object_store::path::Path as ObjectPath;
@@ -20,14 +21,15 @@ use parquet::arrow::arrow_reader::{ArrowReaderBuilder, ParquetRecordBatchReader,
 use parquet::arrow::async_reader::{ParquetObjectReader, ParquetRecordBatchStream};
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::errors::ParquetError;
-use thalweg_catalog::{Column, schema_of};
+use std::collections::BTreeMap;
+use thalweg_catalog::{Column, SqlType, schema_of};
 use tokio::runtime::Handle;
 
 /// An open file.
 pub(super) struct ParquetFile {
     split: SplitId,
     rows: Rows,
-    schema: SchemaRef,
+    columns: Vec<Column>,
     /// For each column its place in the batches that are read, if the file has it.
     places: Vec<Option<usize>>,
     row: u64,
@@ -82,7 +84,7 @@ impl ParquetFile {
                 (Rows::Object(Box::new(builder.build().map_err(failed)?), context.runtime.clone()), plan)
             }
         };
-        Ok(ParquetFile { split, rows, schema: schema_of(&columns), places: plan.places, row, rows_in_file: plan.rows })
+        Ok(ParquetFile { split, rows, columns, places: plan.places, row, rows_in_file: plan.rows })
     }
 
     /// The next rows, or the end.
@@ -97,7 +99,7 @@ impl ParquetFile {
         let first = self.row;
         self.row += read.num_rows() as u64;
         let (batch, errors) =
-            convert(&read, &self.places, &self.schema, first).map_err(|error| arrow_error(&self.split, &error))?;
+            convert(&read, &self.places, &self.columns, first).map_err(|error| arrow_error(&self.split, &error))?;
         Ok(Step::Rows(SourceBatch {
             split: self.split.clone(),
             batch,
@@ -176,6 +178,7 @@ fn fits(from: &DataType, to: &DataType) -> bool {
             from.len() == to.len()
                 && from.iter().zip(to).all(|(from, to)| from.name() == to.name() && fits(from.data_type(), to.data_type()))
         }
+        (_, DataType::List(_) | DataType::Struct(_)) => false,
         (DataType::Dictionary(_, from), to) => fits(from, to),
         (from, to) if to.is_integer() && (from.is_floating() || is_decimal(from)) => is_whole(from) && can_cast_types(from, to),
         (from, to) if is_decimal(to) && from.is_floating() => false,
@@ -191,52 +194,68 @@ fn fits(from: &DataType, to: &DataType) -> bool {
 fn convert(
     read: &RecordBatch,
     places: &[Option<usize>],
-    schema: &SchemaRef,
+    columns: &[Column],
     first: u64,
 ) -> Result<(RecordBatch, Vec<RecordError>), ArrowError> {
     let rows = read.num_rows();
-    let mut columns: Vec<ArrayRef> = vec![];
+    let mut arrays: Vec<ArrayRef> = vec![];
     // The reason why each bad row is bad.
-    let mut reasons: Vec<(usize, String)> = vec![];
-    for (field, place) in schema.fields().iter().zip(places) {
-        let Some(place) = place else {
-            columns.push(new_null_array(field.data_type(), rows));
-            if !field.is_nullable() {
-                reasons.extend(
-                    (0..rows).map(|row| (row, format!("column \"{}\": null value in a column that is NOT NULL", field.name()))),
-                );
-            }
-            continue;
+    let mut reasons: BTreeMap<usize, String> = BTreeMap::new();
+    for (column, place) in columns.iter().zip(places) {
+        let to = match place {
+            None => new_null_array(&column.sql_type.to_arrow(), rows),
+            Some(place) => convert_column(read.column(*place), column, &mut reasons)?,
         };
-        let from = read.column(*place);
-        let to = if from.data_type() == field.data_type() {
-            from.clone()
-        } else {
-            cast_with_options(from, field.data_type(), &CastOptions { safe: true, ..Default::default() })?
-        };
-        if to.null_count() > from.null_count() || (!field.is_nullable() && to.null_count() > 0) {
+        if !column.nullable && to.null_count() > 0 {
             for row in (0..rows).filter(|row| to.is_null(*row)) {
-                if from.is_valid(row) {
-                    reasons.push((row, format!("column \"{}\": value does not fit its type", field.name())));
-                } else if !field.is_nullable() {
-                    reasons.push((row, format!("column \"{}\": null value in a column that is NOT NULL", field.name())));
-                }
+                let reason = || format!("column \"{}\": null value in a column that is NOT NULL", column.name);
+                reasons.entry(row).or_insert_with(reason);
             }
         }
-        columns.push(to);
+        arrays.push(to);
     }
-    reasons.sort_by_key(|(row, _)| *row);
-    reasons.dedup_by_key(|(row, _)| *row);
     if !reasons.is_empty() {
-        let is_bad = |row: usize| reasons.binary_search_by_key(&row, |(bad, _)| *bad).is_ok();
-        let keep = BooleanArray::from(BooleanBuffer::collect_bool(rows, |row| !is_bad(row)));
-        for column in &mut columns {
-            *column = filter(column, &keep)?;
+        let keep = BooleanArray::from(BooleanBuffer::collect_bool(rows, |row| !reasons.contains_key(&row)));
+        for array in &mut arrays {
+            *array = filter(array, &keep)?;
         }
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows - reasons.len()));
-    let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options)?;
+    let batch = RecordBatch::try_new_with_options(schema_of(columns), arrays, &options)?;
     let error =
         |(row, reason)| RecordError { position: format!("row {}", first + row as u64 + 1), reason, excerpt: String::new() };
     Ok((batch, reasons.into_iter().map(error).collect()))
+}
+
+/// The values in the column's type; those that do not fit become NULL with a reason.
+fn convert_column(from: &ArrayRef, column: &Column, reasons: &mut BTreeMap<usize, String>) -> Result<ArrayRef, ArrowError> {
+    let carrier = column.sql_type.to_arrow();
+    let to = if *from.data_type() == carrier {
+        from.clone()
+    } else {
+        cast_with_options(from, &carrier, &CastOptions { safe: true, ..Default::default() })?
+    };
+    if to.null_count() > from.logical_null_count() {
+        for row in (0..to.len()).filter(|row| to.is_null(*row) && from.is_valid(*row)) {
+            reasons.entry(row).or_insert_with(|| format!("column \"{}\": value does not fit its type", column.name));
+        }
+    }
+    match (&column.sql_type, to.as_string_opt::<i32>()) {
+        (SqlType::Text | SqlType::Varchar(None), _) | (_, None) => Ok(to),
+        // Types that are carried as text have rules that Arrow does not know.
+        (_, Some(texts)) => {
+            let mut builder = ColumnBuilder::new(&Column { nullable: true, ..column.clone() });
+            for (row, text) in texts.iter().enumerate() {
+                let appended = text.map_or(Ok(false), |text| builder.append_text(text.as_bytes()).map(|()| true));
+                if let Err(fault) = &appended {
+                    reasons.entry(row).or_insert_with(|| format!("column \"{}\": {fault}", column.name));
+                    builder.truncate(row);
+                }
+                if !matches!(appended, Ok(true)) {
+                    builder.append_null().map_err(|fault| ArrowError::ComputeError(fault.to_string()))?;
+                }
+            }
+            builder.finish()
+        }
+    }
 }
