@@ -181,7 +181,7 @@ impl Groups {
         let mut missing = Vec::new();
         for (row, (slot, hash)) in slots.iter_mut().zip(hashes).enumerate() {
             let key = keys.row(row);
-            if slot.0 == u32::MAX || !self.records.is(slot.0, *hash, key) {
+            if slot.0 == u32::MAX || !self.is_in_use(slot.0) || !self.records.is(slot.0, *hash, key) {
                 match self.records.find(*hash, key) {
                     Some(found) => slot.0 = found,
                     None => {
@@ -198,6 +198,12 @@ impl Groups {
             }
         }
         self.load(&missing)
+    }
+
+    /// Whether a slot that was guessed at the start is still that of its key: it may have got another since.
+    #[inline]
+    fn is_in_use(&self, slot: u32) -> bool {
+        self.records.flags(slot) & (PRESENT | STORED | FRESH) != 0
     }
 
     /// A new group with an all-zero value.

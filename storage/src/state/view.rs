@@ -20,7 +20,7 @@ use parking_lot::RwLock;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use thalweg_catalog::{Delta, Epoch};
 use tokio::sync::watch;
 use writer::Writer;
@@ -73,6 +73,8 @@ struct Generations {
 struct Generation {
     /// The snapshot is the state at the end of this epoch.
     base: Epoch,
+    /// The flush at the end of this epoch began the next generation: what came after is not here. None while there is no next.
+    last: OnceLock<Epoch>,
     snapshot: Arc<OwnedSnapshot>,
     /// Nothing is stored: the layers are all there is.
     blank: bool,
@@ -175,7 +177,17 @@ impl Generations {
     fn at(&self, epoch: Epoch) -> Option<Arc<Generation>> {
         let older = self.older.iter().rev().filter_map(Weak::upgrade);
         let all = [&self.current].into_iter().chain(&self.previous).cloned().chain(older);
-        all.into_iter().find(|generation| generation.base <= epoch)
+        all.into_iter().find(|generation| generation.covers(epoch))
+    }
+}
+
+impl Generation {
+    fn new(base: Epoch, snapshot: Arc<OwnedSnapshot>, blank: bool) -> Arc<Generation> {
+        Arc::new(Generation { base, last: OnceLock::new(), snapshot, blank, layers: RwLock::default() })
+    }
+
+    fn covers(&self, epoch: Epoch) -> bool {
+        self.base <= epoch && self.last.get().is_none_or(|last| epoch <= *last)
     }
 }
 

@@ -192,39 +192,34 @@ impl Records {
         self.index.memory_bytes() + self.bytes.capacity() + self.keys.capacity() + self.free.capacity() * size_of::<u32>()
     }
 
-    /// Drops clean records until about `bytes` are held, those first that were not used since the last time. Slots change. Says
-    /// whether any was dropped.
+    /// Drops clean records until about `bytes` are held, those first that were not used since the last time. Says whether any was
+    /// dropped; then all slots are others.
     pub(super) fn evict(&mut self, bytes: usize) -> bool {
-        let count = self.index.len();
-        let memory = self.memory_bytes();
-        if memory <= bytes {
+        let (count, memory) = (self.index.len(), self.memory_bytes());
+        let clean = self.index.slots().map(|slot| self.flags(slot)).filter(|flags| flags & DIRTY == 0);
+        let (idle, used) =
+            clean.fold((0, 0), |(idle, used), flags| if flags & USED == 0 { (idle + 1, used) } else { (idle, used + 1) });
+        let keep = (bytes as u128 * count as u128 / memory.max(1) as u128) as usize;
+        // How many go of those that were not used, and of those that were.
+        let mut drop_idle = count.saturating_sub(keep).min(idle);
+        let mut drop_used = (count.saturating_sub(keep) - drop_idle).min(used);
+        if drop_idle + drop_used == 0 {
             return false;
         }
-        let keep = (bytes as u128 * count as u128 / memory as u128) as usize;
-        let clean = |flags: u8| flags & DIRTY == 0;
-        let idle = self.index.slots().filter(|s| clean(self.flags(*s)) && self.flags(*s) & USED == 0).count();
-        // How many may be dropped among those that were not used, and among those that were.
-        let mut drop_idle = (count - keep).min(idle);
-        let mut drop_used = count - keep - drop_idle;
         let mut kept = Records::new(self.width, self.key_width);
-        kept.index = SlotIndex::with_capacity(keep);
-        kept.bytes.reserve_exact(keep * self.stride);
-        let mut dropped = false;
+        kept.index = SlotIndex::with_capacity(count - drop_idle - drop_used);
+        kept.bytes.reserve_exact((count - drop_idle - drop_used) * self.stride);
         for slot in 0..self.slots() as u32 {
             let flags = self.flags(slot);
-            if flags == 0 {
-                continue;
-            }
             let quota = if flags & USED == 0 { &mut drop_idle } else { &mut drop_used };
-            if clean(flags) && *quota > 0 {
+            if flags & DIRTY == 0 && *quota > 0 && flags != 0 {
                 *quota -= 1;
-                dropped = true;
-                continue;
+            } else if flags != 0 {
+                kept.adopt(self, slot);
             }
-            kept.adopt(self, slot);
         }
         *self = kept;
-        dropped
+        true
     }
 
     /// Copies a record of another arena.

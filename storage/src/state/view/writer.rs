@@ -54,7 +54,7 @@ impl Writer {
         let layout = Arc::new(Layout::new(&table, schema, key)?);
         let blank = database.is_empty(table.table_id)?;
         let (rows, base) = database.view_counter(table.table_id)?;
-        let current = Arc::new(Generation { base, snapshot: database.snapshot(), blank, layers: RwLock::default() });
+        let current = Generation::new(base, database.snapshot(), blank);
         let generations = RwLock::new(Generations { current, previous: None, older: Vec::new() });
         let shared = Arc::new(ViewShared { layout: Arc::clone(&layout), generations, rows: AtomicI64::new(rows) });
         Ok(Writer {
@@ -148,9 +148,7 @@ impl Writer {
         self.layers = Vec::new();
         self.index.clear();
         self.touched = Vec::new();
-        let next =
-            Arc::new(Generation { base: epoch, snapshot: database.snapshot(), blank: self.blank, layers: RwLock::default() });
-        self.begin(next);
+        self.begin(Generation::new(epoch, database.snapshot(), self.blank));
         Ok(stats)
     }
 
@@ -161,7 +159,7 @@ impl Writer {
         generations.previous = None;
         if !Arc::ptr_eq(&generations.current.snapshot, &snapshot) {
             let (base, blank) = (generations.current.base, self.blank);
-            generations.current = Arc::new(Generation { base, snapshot, blank, layers: RwLock::default() });
+            generations.current = Generation::new(base, snapshot, blank);
         }
     }
 
@@ -172,7 +170,9 @@ impl Writer {
             let previous: Weak<Generation> = Arc::downgrade(previous);
             generations.older.push(previous);
         }
-        generations.previous = Some(std::mem::replace(&mut generations.current, next));
+        let previous = std::mem::replace(&mut generations.current, Arc::clone(&next));
+        previous.last.get_or_init(|| next.base);
+        generations.previous = Some(previous);
     }
 
     fn write_keyed(&self, writer: &mut BatchWriter<'_>) -> StorageResult<()> {
