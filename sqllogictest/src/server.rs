@@ -188,8 +188,12 @@ fn launch(data: &Path, options: &Options) -> Result<Launched, ServerError> {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("THALWEG_")) {
         command.env_remove(name);
     }
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(|e| io("starting the server", e))?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| io("starting the server", e))?;
     let log = Arc::new(Mutex::new(VecDeque::new()));
     let ready = follow(child.stderr.take(), Arc::clone(&log));
     match ready.recv_timeout(START_MAX) {

@@ -1,0 +1,106 @@
+//! The table as it must be: every acknowledged statement, and of the one that a kill cut off all or nothing.
+
+use crate::inputs::{KEYS, Rows};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::time::{Duration, Instant};
+use thalweg_sqllogictest::server::Server;
+use thalweg_sqllogictest::wait::rows;
+use tokio_postgres::Client;
+
+/// What the table holds for sure, and what it holds instead if the statement in doubt was done.
+pub struct TableModel {
+    sure: Rows,
+    in_doubt: Option<Rows>,
+    next: i64,
+    random: StdRng,
+}
+
+impl TableModel {
+    /// An empty table.
+    pub fn new(seed: u64) -> TableModel {
+        TableModel { sure: Rows::new(), in_doubt: None, next: 0, random: StdRng::seed_from_u64(seed) }
+    }
+
+    /// How many rows it has.
+    pub fn len(&self) -> usize {
+        self.sure.len()
+    }
+
+    /// Sends statements until the server has lived for so long and is killed, in the middle of one if it falls so.
+    pub async fn change_until_killed(&mut self, client: &Client, server: &mut Server, life: Duration) {
+        let end = Instant::now() + life;
+        loop {
+            let (sql, after) = self.statement();
+            let left = end.saturating_duration_since(Instant::now());
+            match tokio::time::timeout(left, client.batch_execute(&sql)).await {
+                Ok(Ok(())) => self.sure = after,
+                Ok(Err(error)) => panic!("{sql}: {error:?}"),
+                Err(_) => {
+                    server.kill();
+                    self.in_doubt = Some(after);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A random statement, and the table after it.
+    fn statement(&mut self) -> (String, Rows) {
+        let mut after = self.sure.clone();
+        let k = self.random.random_range(0..KEYS);
+        let sql = match self.random.random_range(0..10) {
+            0 => {
+                after.retain(|_, (key, _)| *key != k);
+                format!("DELETE FROM t WHERE k = {k}")
+            }
+            1 | 2 => {
+                after.values_mut().filter(|(key, _)| *key == k).for_each(|(_, v)| *v += 7);
+                format!("UPDATE t SET v = v + 7 WHERE k = {k}")
+            }
+            _ => {
+                let mut values = vec![];
+                for _ in 0..self.random.random_range(1..30) {
+                    let (id, k, v) = (self.next, self.random.random_range(0..KEYS), self.random.random_range(-1000..1000));
+                    self.next += 1;
+                    after.insert(id, (k, v));
+                    values.push(format!("({id}, {k}, {v})"));
+                }
+                format!("INSERT INTO t VALUES {}", values.join(", "))
+            }
+        };
+        (sql, after)
+    }
+
+    /// Reads the table, which must be one of the two that it can be, and goes on from it.
+    pub async fn settle(&mut self, client: &Client) {
+        let sql = "SELECT id, k, v FROM t";
+        let found = rows(client, sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+        let count = found.len();
+        let found: Rows = found.iter().map(|row| (parsed(&row[0]), (parsed(&row[1]), parsed(&row[2])))).collect();
+        assert_eq!(found.len(), count, "S4: rows are doubled");
+        let done = self.in_doubt.take();
+        if found != self.sure {
+            let Some(done) = done else { panic!("D1: acknowledged rows differ: {}", difference(&found, &self.sure)) };
+            assert!(
+                found == done,
+                "D1, S4: the table is neither before the last statement ({}) nor after it ({})",
+                difference(&found, &self.sure),
+                difference(&found, &done)
+            );
+            self.sure = done;
+        }
+    }
+}
+
+fn parsed<T: std::str::FromStr>(text: &str) -> T {
+    text.parse().unwrap_or_else(|_| panic!("\"{text}\" is no number"))
+}
+
+/// What is wrong with `found`, in a few rows.
+pub fn difference(found: &Rows, expected: &Rows) -> String {
+    let missing: Vec<_> = expected.iter().filter(|(id, row)| found.get(id) != Some(row)).collect();
+    let foreign: Vec<_> = found.iter().filter(|(id, row)| expected.get(id) != Some(row)).collect();
+    let few = |rows: &[(&i64, &(i32, i64))]| format!("{} such as {:?}", rows.len(), &rows[..rows.len().min(3)]);
+    format!("missing {}; foreign {}", few(&missing), few(&foreign))
+}

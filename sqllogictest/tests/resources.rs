@@ -1,0 +1,93 @@
+//! What the server takes of the machine: processor time when idle, memory when state is large.
+//!
+//! `THALWEG_TEST_KEYS` sets how many keys the memory test has; 20 million without it.
+
+use std::time::Duration;
+use thalweg_sqllogictest::server::{Options, Server};
+use thalweg_sqllogictest::wait::{rows, until, until_job, value};
+
+/// Clock ticks in a second, as `/proc` counts processor time.
+fn ticks_per_second() -> f64 {
+    // SAFETY: sysconf(3) reads a constant of the system.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    assert!(ticks > 0, "the system has no clock tick");
+    ticks as f64
+}
+
+/// Seconds of processor time that a process has taken.
+fn processor_seconds(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process runs");
+    // The name stands in brackets and may hold spaces; user and system time are the 12th and 13th field after it.
+    let fields: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
+    let ticks: u64 = fields[11..13].iter().map(|field| field.parse::<u64>().expect("a number")).sum();
+    ticks as f64 / ticks_per_second()
+}
+
+/// The most memory that a process has had, in MB.
+fn peak_megabytes(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process runs");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
+    line.split_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).expect("a number") / 1024
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d17_fifty_idle_views_take_under_3_percent_of_a_core() {
+    let directory = tempfile::tempdir().expect("a folder");
+    let inputs = directory.path().join("inputs");
+    std::fs::create_dir(&inputs).expect("a folder");
+    let options = Options { workers: 2, flags: vec![] };
+    let server = Server::start(&directory.path().join("data"), options).expect("a server");
+    let client = server.connect().await.expect("a connection");
+    let source = format!(
+        "CREATE TABLE t (a int, b int); INSERT INTO t VALUES (1, 2), (2, 3);
+         CREATE SOURCE s (a int, b int) WITH (connector = 'file', path = '{}/*.jsonl', follow = 'true') FORMAT PLAIN ENCODE JSON",
+        inputs.display()
+    );
+    client.batch_execute(&source).await.expect("inputs");
+    for view in 0..50 {
+        let input = if view % 2 == 0 { "t" } else { "s" };
+        let sql =
+            format!("CREATE MATERIALIZED VIEW v{view} AS SELECT a % {} AS k, sum(b) AS s FROM {input} GROUP BY 1", view + 1);
+        client.batch_execute(&sql).await.expect("a view");
+    }
+    until(&client, "SELECT count(*) FROM thalweg.jobs WHERE state = 'running'", "51", Duration::from_secs(120)).await;
+    // What creating them left to do ends with a checkpoint; ten seconds are then measured as they are.
+    until(&client, "SELECT count(*) > 0 FROM thalweg.checkpoints WHERE state = 'durable'", "t", Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let before = processor_seconds(server.pid());
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let percent = (processor_seconds(server.pid()) - before) * 10.0;
+    println!("50 idle views take {percent:.2} % of a core");
+    client.batch_execute("INSERT INTO t VALUES (3, 4)").await.expect("an insert");
+    assert_eq!(value(&client, "SELECT sum(s) FROM v0").await.expect("a sum"), "9");
+    assert!(percent < 3.0, "50 idle views take {percent:.2} % of a core");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d18_many_keys_are_grouped_within_the_memory_of_the_job() {
+    let keys: u64 =
+        std::env::var("THALWEG_TEST_KEYS").map_or(20_000_000, |text| text.parse().expect("THALWEG_TEST_KEYS is a number"));
+    // A fifth of the keys comes twice, long after they came first, so that what was spilled is needed again.
+    let events = keys + keys / 5;
+    let directory = tempfile::tempdir().expect("a folder");
+    let options = Options { workers: 2, flags: vec!["--job-memory".into(), "512MB".into()] };
+    let server = Server::start(&directory.path().join("data"), options).expect("a server");
+    let client = server.connect().await.expect("a connection");
+    let sql = format!(
+        "CREATE SOURCE d (id bigint) WITH (connector = 'datagen', rows = {events}, splits = 2, fields.id.kind = 'sequence');
+         CREATE MATERIALIZED VIEW g AS SELECT id % {keys} AS k, count(*) AS n, sum(id) AS s FROM d GROUP BY 1"
+    );
+    let started = std::time::Instant::now();
+    client.batch_execute(&sql).await.expect("a view");
+    until_job(&client, "g", "finished", Duration::from_secs(1200)).await;
+    let took = started.elapsed();
+    let found = rows(&client, "SELECT count(*), sum(n), min(n), max(n), sum(s), count(*) FILTER (WHERE n = 2) FROM g")
+        .await
+        .expect("sums");
+    let peak = peak_megabytes(server.pid());
+    println!("{keys} keys: {:.0} s, peak memory {peak} MB", took.as_secs_f64());
+    let sum = u128::from(events) * u128::from(events - 1) / 2;
+    let expected = [keys.to_string(), events.to_string(), "1".into(), "2".into(), sum.to_string(), (keys / 5).to_string()];
+    assert_eq!(found, [expected.to_vec()]);
+    assert!(peak < 1536, "the process took {peak} MB");
+}

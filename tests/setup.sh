@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# setup.sh PART...: installs what is missing for a part, or says what to install. Parts: build, psql, services, clients.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/services/common.sh"
+
+# need PROGRAM PACKAGE...: the packages, unless the program is there.
+need() {
+    local program=$1
+    shift
+    command -v "$program" >/dev/null || packages+=("$@")
+}
+
+packages=()
+for part in "$@"; do
+    case $part in
+        build)
+            need cc build-essential
+            need c++ build-essential
+            need cmake cmake
+            need pkg-config pkg-config
+            need make make
+            # RocksDB's bindings are made by libclang as the build goes.
+            compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || compgen -G '/usr/lib/*/libclang*.so*' >/dev/null \
+                || packages+=(clang libclang-dev)
+            # Kafka's client links zlib.
+            [ -e /usr/include/zlib.h ] || packages+=(zlib1g-dev)
+            ;;
+        psql) need psql postgresql-client ;;
+        services) need java openjdk-17-jre-headless; need mvn maven; need flock util-linux; need curl curl ;;
+        clients)
+            need psql postgresql-client
+            need node nodejs
+            need npm npm
+            need javac openjdk-17-jdk-headless
+            [ -e /usr/share/java/postgresql.jar ] || packages+=(libpostgresql-jdbc-java)
+            ;;
+        *) die "there is no part $part" ;;
+    esac
+done
+
+wanted=()
+for package in "${packages[@]}"; do
+    [ -z "$package" ] || [[ " ${wanted[*]-} " == *" $package "* ]] || wanted+=("$package")
+done
+if [ "${#wanted[@]}" -gt 0 ]; then apt_install "${wanted[@]}"; fi
+
+command -v cargo >/dev/null || die "cargo is missing: install Rust 1.95 or later from https://rustup.rs"
+
+for part in "$@"; do
+    if [ "$part" = services ]; then
+        "$here/services/install-kafka.sh"
+        "$here/services/install-moto.sh"
+    fi
+done
