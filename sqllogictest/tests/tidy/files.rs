@@ -13,7 +13,7 @@ pub struct Source {
 impl Source {
     /// Whether it is there for tests only.
     pub fn is_test(&self) -> bool {
-        self.path.contains("/tests/") || self.path.ends_with("/tests.rs")
+        self.path.contains("/tests/") || ["/tests.rs", "/testing.rs"].iter().any(|name| self.path.ends_with(name))
     }
 }
 

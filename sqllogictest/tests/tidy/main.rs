@@ -10,6 +10,9 @@ mod reach;
 use files::{Source, sources, statements};
 use regex::Regex;
 
+/// These rules themselves, which name what they look for.
+const TIDY: &str = "sqllogictest/tests/tidy/";
+
 #[test]
 fn files_and_functions_are_short() {
     let faults = lengths::faults(&sources());
@@ -25,7 +28,7 @@ fn crates_depend_only_as_the_design_says() {
 #[test]
 fn only_the_dataflow_module_names_timely() {
     let names = Regex::new(r"\btimely(_\w+)?\s*::|\buse timely\b|extern crate timely").expect("a pattern");
-    let found = matching(|source| !source.path.starts_with("executor/src/dataflow/"), &names);
+    let found = matching(|source| !["executor/src/dataflow/", TIDY].iter().any(|folder| source.path.starts_with(folder)), &names);
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
@@ -38,7 +41,7 @@ fn every_source_file_belongs_to_a_target() {
 #[test]
 fn no_test_is_left_out() {
     let ignored = Regex::new(r"#\[ignore").expect("a pattern");
-    let found = matching(|source| !source.path.starts_with("sqllogictest/tests/tidy/"), &ignored);
+    let found = matching(|source| !source.path.starts_with(TIDY), &ignored);
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
@@ -46,7 +49,7 @@ fn no_test_is_left_out() {
 fn what_is_to_do_has_an_owner() {
     let open = Regex::new(r"\b(TODO|FIXME|XXX)\b").expect("a pattern");
     let owned = Regex::new(r"\bTODO\(#\d+\)").expect("a pattern");
-    let found = matching(|source| !source.path.starts_with("sqllogictest/tests/tidy/"), &open);
+    let found = matching(|source| !source.path.starts_with(TIDY), &open);
     let found: Vec<_> = found.into_iter().filter(|line| !owned.is_match(line)).collect();
     assert!(found.is_empty(), "write TODO(#issue):\n{}", found.join("\n"));
 }
