@@ -111,7 +111,9 @@ fn origins_of(plan: &LogicalPlan) -> SqlResult<Vec<Origins>> {
         // Semi, anti and mark joins give one side alone.
         let right_only = matches!(
             node.join_type,
-            datafusion::common::JoinType::RightSemi | datafusion::common::JoinType::RightAnti | datafusion::common::JoinType::RightMark
+            datafusion::common::JoinType::RightSemi
+                | datafusion::common::JoinType::RightAnti
+                | datafusion::common::JoinType::RightMark
         );
         if right_only {
             origins.drain(..node.left.schema().fields().len());

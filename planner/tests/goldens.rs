@@ -10,10 +10,12 @@ use frontend::{catalog, plan};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use thalweg_catalog::object::{Emit, SinkMode};
+use thalweg_catalog::catalog::{CatalogChange, CatalogTransaction};
+use thalweg_catalog::object::{CatalogObject, Emit, ObjectDefinition, SinkMode, WatermarkSpec};
 use thalweg_catalog::{Catalog, ObjectId, SqlError, SqlResult};
 use thalweg_planner::LogicalPlanner;
-use thalweg_planner::lower::{Context, Lowered, Root, lower};
+use thalweg_planner::explain::explain;
+use thalweg_planner::lower::{Context, Lowered, Root, lower, lower_table};
 
 const TARGET: ObjectId = ObjectId(20_000);
 
@@ -81,7 +83,8 @@ fn check(path: &Path) -> Result<(), String> {
 #[test]
 fn plans_and_refusals_are_as_in_the_goldens() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens");
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).expect("the goldens are there").map(|e| e.expect("readable").path()).collect();
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).expect("the goldens are there").map(|e| e.expect("readable").path()).collect();
     paths.retain(|p| p.extension().is_some_and(|e| e == "golden"));
     paths.sort();
     let failures: Vec<String> = paths.iter().filter_map(|p| check(p).err()).collect();
@@ -91,8 +94,10 @@ fn plans_and_refusals_are_as_in_the_goldens() {
 #[test]
 fn nexmark_plans_are_as_in_the_golden() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(root.join("../bench/queries")).expect("the queries are there").map(|e| e.expect("readable").path()).collect();
+    let mut paths: Vec<PathBuf> = fs::read_dir(root.join("../bench/queries"))
+        .expect("the queries are there")
+        .map(|e| e.expect("readable").path())
+        .collect();
     paths.sort();
     let catalog = catalog();
     let mut actual = String::new();
@@ -138,4 +143,86 @@ fn paths_are_unique_and_inputs_come_first() {
             assert!(!node.schema.fields().is_empty(), "a batch without columns has no length");
         }
     }
+}
+
+fn table_text(primary_key: Vec<usize>, is_connected: bool) -> String {
+    let source = catalog().find("public", "bid").expect("there").as_ref().clone();
+    let (connector, watermark) = match (&source.definition, is_connected) {
+        (ObjectDefinition::Source { connector, watermark: Some(watermark) }, true) => {
+            (Some(connector.clone()), Some(WatermarkSpec { column: 1, ..watermark.clone() }))
+        }
+        _ => (None, None),
+    };
+    let definition = ObjectDefinition::Table { primary_key, connector, watermark };
+    let object = CatalogObject { columns: source.columns[4..6].to_vec(), definition, ..source };
+    lower_table(&object).expect("a table is lowered").to_text(&|_| "bids".into())
+}
+
+#[test]
+fn a_table_takes_rows_by_its_key_and_one_without_by_the_whole_row() {
+    assert_eq!(
+        table_text(vec![0], false),
+        "Materialize key=[url@0] kind=retract unique=[url@0]\n  \
+         TableInput object=bids columns=[url@0, dateTime@1] kind=retract to=hash[url@0]\n"
+    );
+    assert_eq!(
+        table_text(vec![], false),
+        "Materialize key=[] kind=retract\n  \
+         TableInput object=bids columns=[url@0, dateTime@1] kind=retract to=hash[url@0, dateTime@1]\n"
+    );
+}
+
+#[test]
+fn a_table_with_a_connector_reads_it_and_keeps_its_watermark() {
+    assert_eq!(
+        table_text(vec![], true),
+        "Materialize key=[] kind=append watermark=[dateTime@1]\n  \
+         WatermarkFilter column=dateTime@1 delay_us=4000000 kind=append watermark=[dateTime@1] to=hash[url@0, dateTime@1]\n    \
+         Source object=bids columns=[url@0, dateTime@1] kind=append to=local\n"
+    );
+    // A row of a key that is there replaces it, so the rows of a table with a key can change.
+    assert!(table_text(vec![0], true).starts_with("Materialize key=[url@0] kind=retract"));
+}
+
+#[test]
+fn s15_a_view_over_a_windowed_view_closes_by_its_watermark() {
+    let catalog = catalog();
+    let totals = catalog.find("public", "totals").expect("there");
+    let sql = "SELECT auction, window_end, count(*) AS n FROM TUMBLE(bid, \"dateTime\", INTERVAL '10 seconds') GROUP BY auction, window_end";
+    let (logical, columns) = plan(sql, &catalog, &LogicalPlanner::new()).expect("the view's query is planned");
+    let root = Root::Materialize { object: totals.id, columns: columns.clone() };
+    let no_plans = |_| None;
+    let options = Arc::clone(LogicalPlanner::new().state().config_options());
+    let context = Context { catalog: &catalog, plans: &no_plans, options: Arc::clone(&options) };
+    let below = Arc::new(lower(&logical, &root, &context, Emit::Immediate).expect("the view is lowered").plan);
+
+    let drop = CatalogTransaction { version: catalog.version() + 1, changes: vec![CatalogChange::Drop(totals.id)] };
+    let without = catalog.apply(&drop).expect("nothing depends on it");
+    let id = without.next_id();
+    let definition = ObjectDefinition::MaterializedView { query: sql.into(), emit: Emit::Immediate, key: vec![0, 1] };
+    let windowed = CatalogObject { id, columns, definition, ..totals.as_ref().clone() };
+    let create = CatalogTransaction { version: without.version() + 1, changes: vec![CatalogChange::Create(Box::new(windowed))] };
+    let catalog = without.apply(&create).expect("its name is free");
+
+    let over = "SELECT window_end, sum(n) AS n FROM totals GROUP BY window_end";
+    let (logical, columns) = plan(over, &catalog, &LogicalPlanner::new()).expect("the query is planned");
+    let root = Root::Materialize { object: TARGET, columns };
+    let plans = |asked: ObjectId| (asked == id).then(|| Arc::clone(&below));
+    let with_plan = Context { catalog: &catalog, plans: &plans, options: Arc::clone(&options) };
+    let lowered = lower(&logical, &root, &with_plan, Emit::OnWindowClose).expect("the watermark closes it");
+    assert!(lowered.plan.to_string().contains("forgets_below=window_end"), "{}", lowered.plan);
+    let without_plan = Context { catalog: &catalog, plans: &no_plans, options };
+    let refused = lower(&logical, &root, &without_plan, Emit::OnWindowClose).expect_err("nothing is known of its watermark");
+    assert_eq!(refused.state.code(), "42P10");
+}
+
+#[test]
+fn explain_shows_both_plans_with_names() {
+    let catalog = catalog();
+    let sql = "SELECT auction, count(*) AS n FROM bid GROUP BY auction";
+    let (logical, _) = plan(sql, &catalog, &LogicalPlanner::new()).expect("the query is planned");
+    let lines = explain(&logical, &lowered(&[], sql, &catalog).expect("the query is lowered"), &catalog, "new");
+    assert_eq!(lines[0], "Logical plan");
+    assert!(lines.iter().any(|l| l == "Streaming plan"));
+    assert!(lines.last().is_some_and(|l| l.contains("Source object=bid columns=[auction@0, dateTime@1]")), "{lines:?}");
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::logical::{LogicalPlanner, Scope};
-use crate::relation::StreamRelations;
 use crate::parse_query;
+use crate::relation::StreamRelations;
 use std::sync::Arc;
 use thalweg_catalog::catalog::{CatalogChange, CatalogTransaction};
 use thalweg_catalog::object::{CatalogObject, ObjectDefinition};
@@ -40,7 +40,10 @@ fn edges(sql: &str) -> Vec<String> {
 
 #[test]
 fn a_column_as_it_is_differs_from_one_in_an_expression() {
-    assert_eq!(edges("SELECT a AS k, b + c AS s, 1 AS one FROM t"), ["k <- t.a identity", "s <- t.b transform", "s <- t.c transform"]);
+    assert_eq!(
+        edges("SELECT a AS k, b + c AS s, 1 AS one FROM t"),
+        ["k <- t.a identity", "s <- t.b transform", "s <- t.c transform"]
+    );
 }
 
 #[test]

@@ -145,7 +145,8 @@ fn checked_call<'a>(expr: &'a Expr, field: &'a Field) -> SqlResult<Call<'a>> {
         [] if function == AggregateFunction::Count => None,
         [argument] => Some(argument),
         _ => {
-            return Err(unsupported(&format!("{name}() of several arguments")).with_hint("Put the values together in one first, such as by ROW or ||."));
+            return Err(unsupported(&format!("{name}() of several arguments"))
+                .with_hint("Put the values together in one first, such as by ROW or ||."));
         }
     };
     // That a value counts once does not matter to the extremes, and state for it would be lost.

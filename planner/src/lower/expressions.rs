@@ -31,10 +31,12 @@ pub(super) fn physical(expr: &Expr, schema: &DFSchema, options: &Arc<ConfigOptio
 
 fn refuse_unsupported(expr: &Expr) -> Result<(), DataFusionError> {
     let error = match expr {
-        Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_) | Expr::OuterReferenceColumn(..) => {
-            SqlError::unsupported("this subquery can't be kept up to date")
-                .with_hint("Write it as a join, with the correlated columns compared by =.")
-        }
+        Expr::Exists(_)
+        | Expr::InSubquery(_)
+        | Expr::ScalarSubquery(_)
+        | Expr::SetComparison(_)
+        | Expr::OuterReferenceColumn(..) => SqlError::unsupported("this subquery can't be kept up to date")
+            .with_hint("Write it as a join, with the correlated columns compared by =."),
         Expr::ScalarFunction(call) if call.func.signature().volatility == Volatility::Volatile => {
             SqlError::unsupported(format!("function {}() is not deterministic and can't be kept up to date", call.func.name()))
                 .with_hint("Compute it where the rows are written, and keep its value in a column.")

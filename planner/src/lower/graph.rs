@@ -69,10 +69,7 @@ fn same_operator(left: &Operator, right: &Operator) -> bool {
             };
             same_predicate && le.len() == re.len() && le.iter().zip(re).all(|(l, r)| same_expr(&l.expr, &r.expr))
         }
-        (
-            Operator::Aggregate { keys: lk, calls: lc, .. },
-            Operator::Aggregate { keys: rk, calls: rc, .. },
-        ) => {
+        (Operator::Aggregate { keys: lk, calls: lc, .. }, Operator::Aggregate { keys: rk, calls: rc, .. }) => {
             lk == rk
                 && lc.len() == rc.len()
                 && lc.iter().zip(rc).all(|(l, r)| {

@@ -69,7 +69,7 @@ impl Lowering {
         }
         let schema = Arc::clone(self.graph.schema(inputs[0].0));
         let union = self.graph.add(Operator::Union, inputs, schema);
-                Ok(Relation::of(&self.graph, union))
+        Ok(Relation::of(&self.graph, union))
     }
 
     fn join_parts(&mut self, left: &LogicalPlan, right: &LogicalPlan, on: &[(Expr, Expr)], join: &Join) -> SqlResult<Parts> {

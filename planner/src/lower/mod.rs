@@ -22,5 +22,5 @@ mod top_n;
 
 pub use expressions::carried_type;
 pub use finish::fingerprint;
-pub(crate) use scan::scanned;
 pub use root::{Context, Lowered, Root, lower, lower_table};
+pub(crate) use scan::scanned;

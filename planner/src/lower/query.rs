@@ -102,7 +102,10 @@ impl Lowering {
     fn unnest(&mut self, unnest: &Unnest) -> SqlResult<Relation> {
         let (column, list) = match unnest.list_type_columns.as_slice() {
             [only] if unnest.struct_type_columns.is_empty() => only,
-            _ => return Err(unsupported("unnesting of records or of several lists at once").with_hint("Unnest one list in each subquery.")),
+            _ => {
+                return Err(unsupported("unnesting of records or of several lists at once")
+                    .with_hint("Unnest one list in each subquery."));
+            }
         };
         if list.depth != 1 || unnest.options.preserve_nulls {
             return Err(unsupported("unnesting of nested lists").with_hint("Unnest one level in each subquery."));

@@ -1,8 +1,8 @@
 //! A relation while a plan is lowered: an operator, and the columns computed over it that no `Map` has been made for yet.
 
 use super::expressions::{
-    Physical, as_column, carried_type, cast_to, count_columns, is_cheap, physical, replace_columns, same_expr, same_type, type_of,
-    without_round_trips,
+    Physical, as_column, carried_type, cast_to, count_columns, is_cheap, physical, replace_columns, same_expr, same_type,
+    type_of, without_round_trips,
 };
 use super::graph::Graph;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -67,7 +67,13 @@ impl Relation {
     ///
     /// Where that would compute something costly more than once, the relation is sealed first. With `kept`, the
     /// relation's own columns stay beside the new ones and count too.
-    pub(super) fn bind(self, graph: &mut Graph, exprs: &[&Expr], schema: &DFSchema, kept: bool) -> SqlResult<(Relation, Vec<Physical>)> {
+    pub(super) fn bind(
+        self,
+        graph: &mut Graph,
+        exprs: &[&Expr],
+        schema: &DFSchema,
+        kept: bool,
+    ) -> SqlResult<(Relation, Vec<Physical>)> {
         let bound = exprs.iter().map(|e| physical(e, schema, &graph.options)).collect::<SqlResult<Vec<_>>>()?;
         self.substitute(graph, bound, kept)
     }
@@ -167,9 +173,12 @@ impl Relation {
     /// Whether the columns have these names and types, and stand in the node as they are.
     pub(super) fn is_exactly(&self, graph: &Graph, schema: &Schema) -> bool {
         self.is_bare(graph)
-            && graph.schema(self.node).fields().iter().zip(schema.fields()).all(|(have, want)| {
-                have.name() == want.name() && same_type(have.data_type(), want.data_type())
-            })
+            && graph
+                .schema(self.node)
+                .fields()
+                .iter()
+                .zip(schema.fields())
+                .all(|(have, want)| have.name() == want.name() && same_type(have.data_type(), want.data_type()))
     }
 }
 

@@ -176,7 +176,8 @@ fn emit_on_close(top: NodeId, graph: &mut Graph, known: &mut Known, context: &Co
     let hidden = closing_column(&known.facts[below.0], graph.schema(below)).ok_or_else(no_closing_column)?;
     let shown = exprs.len();
     let mut with_hidden = exprs;
-    with_hidden.push(MapExpr { expr: column(graph.schema(below), hidden), name: graph.schema(below).field(hidden).name().clone() });
+    with_hidden
+        .push(MapExpr { expr: column(graph.schema(below), hidden), name: graph.schema(below).field(hidden).name().clone() });
     let wide = add_map(graph, below, predicate, with_hidden)?;
     known.extend(&mut graph.nodes, context)?;
     let closed = add_emit_on_close(graph, wide, shown, &known.facts[wide.0]);
@@ -232,7 +233,9 @@ fn add_root(
                 .with_hint("Use type = 'upsert' with primary_key, or EMIT ON WINDOW CLOSE over a window."));
             }
             if *mode == SinkMode::Upsert && key.is_empty() {
-                return Err(SqlError::invalid_parameter("an upsert sink needs a primary key").with_hint("Add primary_key = '…' to WITH."));
+                return Err(
+                    SqlError::invalid_parameter("an upsert sink needs a primary key").with_hint("Add primary_key = '…' to WITH.")
+                );
             }
             let exchange = if *mode == SinkMode::Upsert { Exchange::Hash(key.clone()) } else { Exchange::Local };
             (Operator::Sink { object: *object, mode: *mode, key: key.clone() }, exchange)

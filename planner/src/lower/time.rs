@@ -71,11 +71,9 @@ fn then(first: &WatermarkTransform, second: &WatermarkTransform) -> Option<Water
             Window { slide_us: *slide_us, offset_us: *offset_us, shift_us: shift_us.checked_add(*by)? }
         }
         // The window of a shifted time is the shifted window of the time, with its grid shifted back.
-        (Shift(by), Window { slide_us, offset_us, shift_us }) => Window {
-            slide_us: *slide_us,
-            offset_us: offset_us.checked_sub(*by)?,
-            shift_us: shift_us.checked_add(*by)?,
-        },
+        (Shift(by), Window { slide_us, offset_us, shift_us }) => {
+            Window { slide_us: *slide_us, offset_us: offset_us.checked_sub(*by)?, shift_us: shift_us.checked_add(*by)? }
+        }
         (Window { .. }, Window { .. }) => return None,
     })
 }

@@ -132,7 +132,13 @@ impl Lowering {
     }
 
     /// The first row of each group.
-    pub(super) fn first_rows(&mut self, input: Relation, schema: &DFSchema, on: &[Expr], order: &[SortExpr]) -> SqlResult<Relation> {
+    pub(super) fn first_rows(
+        &mut self,
+        input: Relation,
+        schema: &DFSchema,
+        on: &[Expr],
+        order: &[SortExpr],
+    ) -> SqlResult<Relation> {
         self.top_n(input, schema, (on, order), Cut { offset: 0, limit: Some(1) }, false)
     }
 

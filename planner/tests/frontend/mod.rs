@@ -40,7 +40,11 @@ pub fn catalog() -> Catalog {
     let table = |primary_key| ObjectDefinition::Table { primary_key, connector: None, watermark: None };
     let view = ObjectDefinition::MaterializedView { query: "…".into(), emit: Emit::Immediate, key: vec![0] };
     let objects = [
-        ("bid", "auction bigint, bidder bigint, price bigint, channel text, url text, dateTime timestamp, extra text", source(Some(5))),
+        (
+            "bid",
+            "auction bigint, bidder bigint, price bigint, channel text, url text, dateTime timestamp, extra text",
+            source(Some(5)),
+        ),
         (
             "auction",
             "id bigint, itemName text, description text, initialBid bigint, reserve bigint, dateTime timestamp, expires timestamp, seller bigint, category bigint, extra text",
