@@ -39,9 +39,14 @@ async fn follow(port: u16, stop: Arc<AtomicBool>, moments: Arc<AtomicUsize>) {
     let client = connect(port).await.expect("a connection");
     client.batch_execute("BEGIN; DECLARE c CURSOR FOR SUBSCRIBE TO balances").await.expect("a cursor");
     let mut sums: BTreeMap<String, i64> = BTreeMap::new();
-    while !stop.load(Ordering::Relaxed) {
+    loop {
+        // A fetch waits for a change, and none may come any more.
+        let fetched = tokio::select! {
+            fetched = rows(&client, "FETCH ALL c") => fetched.expect("changes"),
+            () = stopped(&stop) => return,
+        };
         // The columns are the moment, how often the row comes or goes, and the row.
-        for row in rows(&client, "FETCH ALL c").await.expect("changes") {
+        for row in fetched {
             let balance: f64 = row[row.len() - 1].parse().expect("a balance");
             let times: i64 = row[1].parse().expect("a weight");
             *sums.entry(row[0].clone()).or_default() += times * balance as i64;
@@ -53,6 +58,13 @@ async fn follow(port: u16, stop: Arc<AtomicBool>, moments: Arc<AtomicUsize>) {
             moments.fetch_add(1, Ordering::Relaxed);
         }
         sums.extend(last);
+    }
+}
+
+/// Returns once it is time to stop.
+async fn stopped(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
