@@ -97,7 +97,9 @@ fn data_type(kind: &str) -> DataType {
         "timestamp" => DataType::Timestamp(TimeUnit::Microsecond, None),
         "int8[]" => DataType::List(Arc::new(Field::new("item", DataType::Int64, true))),
         other => match other.strip_prefix("numeric").and_then(|p| p.split_once('_')) {
-            Some((precision, scale)) => DataType::Decimal128(precision.parse().expect("a precision"), scale.parse().expect("a scale")),
+            Some((precision, scale)) => {
+                DataType::Decimal128(precision.parse().expect("a precision"), scale.parse().expect("a scale"))
+            }
             None => panic!("no such type: {other}"),
         },
     }
@@ -205,8 +207,9 @@ pub(crate) struct Rig<'a> {
 }
 
 struct Instance {
-    directory: TempDir,
+    // Dropped before the directory in which its store lies.
     running: Option<(Built, OperatorState)>,
+    directory: TempDir,
 }
 
 impl<'a> Rig<'a> {
@@ -215,7 +218,7 @@ impl<'a> Rig<'a> {
         let make = |worker| {
             let directory = tempfile::tempdir().expect("a directory can be made");
             let running = Some(open(subject, &directory, worker, &reports).expect("the plan is valid"));
-            Instance { directory, running }
+            Instance { running, directory }
         };
         let workers = (0..mode.workers).map(make).collect();
         let watermarks = vec![Watermarks::new(); subject.inputs.len()];
@@ -530,9 +533,8 @@ impl RandomTable {
         }
         let mut deltas = Vec::new();
         while !changes.is_empty() {
-            let taken: Vec<(String, i64)> = (0..changes.len().min(1 + random.below(12)))
-                .map(|_| changes.swap_remove(random.below(changes.len())))
-                .collect();
+            let taken: Vec<(String, i64)> =
+                (0..changes.len().min(1 + random.below(12))).map(|_| changes.swap_remove(random.below(changes.len()))).collect();
             let rows: Vec<Vec<&str>> = taken.iter().map(|(row, _)| row.split(' ').collect()).collect();
             let weights: Vec<i64> = taken.iter().map(|(_, weight)| *weight).collect();
             deltas.push(weighted(batch(&self.schema, &rows), &weights));

@@ -9,9 +9,7 @@ use crate::error::OperatorError;
 use crate::operator::{Dropped, EpochInput, Operator, Output, PIECE_ROWS, Progress};
 use crate::operators::build::Context;
 use crate::operators::horizon::{Horizon, TimeIndex, micros};
-use crate::operators::rows::{
-    Errors, as_condition, batch_of, columns_of, describe_row, fields_of, rows_with_values, true_rows,
-};
+use crate::operators::rows::{Errors, as_condition, batch_of, columns_of, describe_row, fields_of, rows_with_values, true_rows};
 use arrow::array::{Array, ArrayRef, BooleanArray, Int64Array, UInt32Array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::cmp::distinct;

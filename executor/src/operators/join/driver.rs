@@ -133,8 +133,7 @@ impl Join {
             degrees: join_type.keeps_right(),
             on_one: *null_aware,
         };
-        let sides =
-            [Side::open(left_shape, &inputs[LEFT], &context)?, Side::open(right_shape, &inputs[RIGHT], &context)?];
+        let sides = [Side::open(left_shape, &inputs[LEFT], &context)?, Side::open(right_shape, &inputs[RIGHT], &context)?];
         let expiry = match time_key {
             // What a row of the right says about all rows of the left can't be forgotten.
             _ if *null_aware => None,

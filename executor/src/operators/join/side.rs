@@ -81,11 +81,7 @@ impl Side {
 
     /// The entry of a row.
     pub fn get(&mut self, hash: u64, key: &[u8], row: &[u8]) -> Result<Entry, OperatorError> {
-        Ok(if self.on_one {
-            self.table.get(ON_ONE, &[], &[key, row].concat())?
-        } else {
-            self.table.get(hash, key, row)?
-        })
+        Ok(if self.on_one { self.table.get(ON_ONE, &[], &[key, row].concat())? } else { self.table.get(hash, key, row)? })
     }
 
     /// Notes how many partners a row has.

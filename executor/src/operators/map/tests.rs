@@ -76,16 +76,16 @@ fn s27_a_row_at_fault_is_reported_and_heals_and_the_others_go_on() {
 }
 
 #[test]
-fn s26_overflow_of_an_integer_is_an_error_of_the_row() {
-    let subject = map("a:int8", None, &["a + 1"], "x:int8");
+fn s26_a_value_out_of_range_is_an_error_of_the_row() {
+    let subject = map("a:int8", None, &["cast(a as int)"], "x:int4");
     check(
         &subject,
-        "+ 9223372036854775807
+        "+ 3000000000
          + 1
          epoch
-         = + 2
+         = + 1
          errors
-         = +1 a=9223372036854775807: value out of range: Overflow happened on: 9223372036854775807 + 1",
+         = +1 a=3000000000: Can't cast value 3000000000 to type Int32",
     );
 }
 

@@ -35,7 +35,11 @@ fn compare(subject: &Subject, sql: &str, deletes: bool, seed: u64) {
             let deltas = table.change(&mut random);
             rig.epoch(vec![deltas]).expect("the epoch runs");
             let expected = oracle(&[("t", &subject.inputs[0], &table.rows)], sql);
-            assert!(rig.applied == expected, "seed {seed} {mode:?} epoch {epoch}: {sql}\n{:?}\nbut not\n{expected:?}", rig.applied);
+            assert!(
+                rig.applied == expected,
+                "seed {seed} {mode:?} epoch {epoch}: {sql}\n{:?}\nbut not\n{expected:?}",
+                rig.applied
+            );
         }
     }
 }
