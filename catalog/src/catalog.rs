@@ -2,7 +2,7 @@
 
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ids::ObjectId;
-use crate::object::CatalogObject;
+use crate::object::{CatalogObject, ObjectDefinition};
 use crate::suggest;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +40,13 @@ pub enum CatalogChange {
         id: ObjectId,
         /// Its new name.
         name: String,
+    },
+    /// Gives a view, materialized view or sink another text of the same query, after something that it reads was renamed.
+    Redefine {
+        /// Which object.
+        id: ObjectId,
+        /// The query's text.
+        query: String,
     },
     /// Sets or removes an object's comment.
     Comment {
@@ -230,6 +237,16 @@ impl Catalog {
                 self.claim_name(&old.schema, name, *id)?;
                 self.names.remove(&(old.schema.clone(), old.name.clone()));
                 self.objects.insert(*id, Arc::new(CatalogObject { name: name.clone(), ..(*old).clone() }));
+            }
+            CatalogChange::Redefine { id, query } => {
+                let mut object = (**self.objects.get(id).ok_or_else(|| gone(*id))?).clone();
+                match &mut object.definition {
+                    ObjectDefinition::View { query: text }
+                    | ObjectDefinition::MaterializedView { query: text, .. }
+                    | ObjectDefinition::Sink { query: text, .. } => text.clone_from(query),
+                    _ => return Err(SqlError::internal(format!("object {id} has no query"))),
+                }
+                self.objects.insert(*id, Arc::new(object));
             }
             CatalogChange::Comment { id, comment } => {
                 let old = Arc::clone(self.objects.get(id).ok_or_else(|| gone(*id))?);

@@ -59,6 +59,8 @@ sql_states! {
     InvalidPassword = "28P01",
     DependentObjectsStillExist = "2BP01",
     InvalidCursorName = "34000",
+    InvalidSavepoint = "3B001",
+    LockNotAvailable = "55P03",
     InvalidCatalogName = "3D000",
     InvalidSchemaName = "3F000",
     SerializationFailure = "40001",

@@ -22,6 +22,7 @@ use thalweg_connectors::{
     ConnectorError, ConnectorResult, Guarantee, SinkConnector, SinkContext, SourceConnector, SourceContext, SplitId,
 };
 use thalweg_plan::{Operator, StreamPlan};
+use thalweg_storage::state::inspect::StoreReader;
 use thalweg_storage::state::{ViewHold, ViewReader};
 use thalweg_storage::table_log::TableLog;
 use tokio::runtime::Handle;
@@ -63,6 +64,8 @@ pub struct Shared {
     queues: Mutex<HashMap<ObjectId, Arc<TableQueue>>>,
     sources: Mutex<BTreeMap<(ObjectId, usize), SourceShared>>,
     sinks: Mutex<BTreeMap<ObjectId, SinkShared>>,
+    /// By worker: its database, to be read by others.
+    stores: Mutex<BTreeMap<usize, StoreReader>>,
     /// Whether anything has changed that the next checkpoint would hold.
     dirty: AtomicBool,
 }
@@ -72,6 +75,8 @@ struct SourceShared {
     object: Arc<CatalogObject>,
     connector: Arc<dyn SourceConnector>,
     dealer: Option<Arc<Dealer>>,
+    /// By worker: whether all of its splits have ended.
+    ended: Vec<bool>,
     /// By worker: the splits as of now.
     splits: Vec<BTreeMap<SplitId, SplitState>>,
     /// By checkpoint that is being made: the splits as of then.
@@ -125,6 +130,11 @@ impl Shared {
     /// Whether something has changed since this was asked last.
     pub fn take_dirty(&self) -> bool {
         self.dirty.swap(false, Ordering::SeqCst)
+    }
+
+    /// Makes a worker's database known to those who read state tables.
+    pub fn add_store(&self, worker: usize, store: StoreReader) {
+        self.stores.lock().insert(worker, store);
     }
 
     /// The queue of writes to a table, made if there is none.
@@ -199,6 +209,14 @@ impl Shared {
                 shown.clone_from(splits);
             }
         }
+    }
+
+    /// Notes that a worker has read a source to its end.
+    pub fn source_ended(&self, context: &NodeContext) {
+        if let Some(source) = self.sources.lock().get_mut(&(context.job.shared.id, context.node.0)) {
+            source.ended[context.worker().index] = true;
+        }
+        context.job.shared.note_change();
     }
 
     /// Notes a worker's splits as a checkpoint holds them.
@@ -331,6 +349,7 @@ impl Engine {
             queues: Mutex::default(),
             sources: Mutex::default(),
             sinks: Mutex::default(),
+            stores: Mutex::default(),
             dirty: AtomicBool::new(false),
         });
         let workers = {
@@ -535,7 +554,7 @@ impl Engine {
                         thalweg_connectors::registry::source(connector, &object.columns).map_err(EngineError::Refused)?;
                     let splits = vec![BTreeMap::new(); shared.workers];
                     let source =
-                        SourceShared { object: Arc::clone(object), connector, dealer: None, splits, noted: BTreeMap::new() };
+                        SourceShared { object: Arc::clone(object), connector, dealer: None, ended: vec![false; shared.workers], splits, noted: BTreeMap::new() };
                     shared.sources.lock().insert((job.id, place), source);
                 }
                 Operator::Sink { mode, key, .. } => {
@@ -753,6 +772,13 @@ impl Engine {
         rows
     }
 
+    /// Whether every source that a job reads itself has been read to its end.
+    pub fn job_sources_ended(&self, id: ObjectId) -> bool {
+        let sources = self.inner.shared.sources.lock();
+        let mut own = sources.iter().filter(|((job, _), _)| *job == id).peekable();
+        own.peek().is_none() || own.all(|(_, source)| source.ended.iter().all(|ended| *ended))
+    }
+
     /// All sinks.
     pub fn sinks(&self) -> Vec<SinkStatus> {
         let sinks = self.inner.shared.sinks.lock();
@@ -772,6 +798,11 @@ impl Engine {
     /// The last checkpoints, oldest first.
     pub fn checkpoints(&self) -> Vec<CheckpointRecord> {
         self.inner.checkpoints.lock().clone()
+    }
+
+    /// The workers' databases, by worker.
+    pub fn stores(&self) -> Vec<StoreReader> {
+        self.inner.shared.stores.lock().values().cloned().collect()
     }
 
     /// The clock.

@@ -175,8 +175,22 @@ impl Settings {
 macro_rules! given_fields {
     ($do:ident) => {
         $do!(
-            data_dir, store, pg_listen, http_listen, workers, job_memory, database_memory, checkpoint_interval, max_connections,
-            log, log_format, s3_endpoint, s3_region, s3_allow_http, s3_access_key_id, s3_secret_access_key
+            data_dir,
+            store,
+            pg_listen,
+            http_listen,
+            workers,
+            job_memory,
+            database_memory,
+            checkpoint_interval,
+            max_connections,
+            log,
+            log_format,
+            s3_endpoint,
+            s3_region,
+            s3_allow_http,
+            s3_access_key_id,
+            s3_secret_access_key
         )
     };
 }
@@ -244,9 +258,9 @@ impl Given {
     fn resolve(self, default_data_dir: &Path) -> ConfigResult<Settings> {
         let bytes = |name: &str, text: Option<String>, default: u64| match text {
             None => Ok(default),
-            Some(text) => parse_bytes(&text)
-                .filter(|bytes| *bytes >= 1 << 20)
-                .ok_or_else(|| ConfigError(format!("setting \"{name}\" must be a size of at least 1MB, such as '512MB', not \"{text}\""))),
+            Some(text) => parse_bytes(&text).filter(|bytes| *bytes >= 1 << 20).ok_or_else(|| {
+                ConfigError(format!("setting \"{name}\" must be a size of at least 1MB, such as '512MB', not \"{text}\""))
+            }),
         };
         let data_dir = self.data_dir.unwrap_or_else(|| default_data_dir.to_path_buf());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -256,9 +270,9 @@ impl Given {
         }
         let interval = match self.checkpoint_interval {
             None => 1000,
-            Some(text) => parse_duration_ms(&text)
-                .filter(|ms| *ms >= 10)
-                .ok_or_else(|| ConfigError(format!("setting \"checkpoint_interval\" must be a time of at least 10ms, not \"{text}\"")))?,
+            Some(text) => parse_duration_ms(&text).filter(|ms| *ms >= 10).ok_or_else(|| {
+                ConfigError(format!("setting \"checkpoint_interval\" must be a time of at least 10ms, not \"{text}\""))
+            })?,
         };
         let pg_listen = self.pg_listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 5460)));
         let http_listen = self.http_listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 5461)));

@@ -1,2 +1,10 @@
 //! The server: what stands between sockets and the engine.
+
+pub mod config;
+pub mod database;
+pub mod http;
+pub mod run;
+pub mod serve;
+pub mod session;
+pub mod system;
 pub mod wire;

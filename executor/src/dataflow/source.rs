@@ -297,6 +297,7 @@ impl Source {
         let (context, splits) = (&self.context, &self.splits);
         self.participant.flush_below(Epoch::END, |epoch| context.worker().shared.note_positions(context, epoch, splits))?;
         self.context.state.flush()?;
+        self.context.worker().shared.source_ended(&self.context);
         gate.end();
         Ok(())
     }

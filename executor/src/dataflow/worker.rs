@@ -93,6 +93,7 @@ impl Workers {
             let ready = ready.lock().clone();
             match WorkerStore::open(&place.database, place.options) {
                 Ok(store) => {
+                    shared.add_store(index, store.reader());
                     // The starter waits for every worker's word.
                     let _ = ready.send(Ok((index, std::thread::current())));
                     drop(ready);

@@ -1,0 +1,371 @@
+//! `CREATE`, `DROP`, `ALTER … RENAME`, `COMMENT`: changes of the catalog and of the jobs that run for it.
+
+use super::connectors::Connectors;
+use super::{Database, engine_error, now_ms, storage_error};
+use std::sync::Arc;
+use thalweg_catalog::{
+    Catalog, CatalogChange, CatalogObject, Epoch, ObjectDefinition, ObjectId, ObjectKind, SqlError, SqlResult, SqlState,
+};
+use thalweg_executor::JobSpec;
+use thalweg_plan::StreamPlan;
+use thalweg_planner::bind::{self, BindContext, BoundQueryObject};
+use thalweg_planner::lineage::{ColumnLineage, lineage_columns};
+use thalweg_planner::lower::{self, Context, Lowered, Root};
+use thalweg_planner::statement::{CreateRelation, CreateSink, CreateView, DropObjects, Name};
+use thalweg_planner::{Scope, StreamRelations, parse_query};
+
+/// A job ready to be run.
+pub(super) struct Runnable {
+    object: Arc<CatalogObject>,
+    plan: Arc<StreamPlan>,
+    lineage: Vec<ColumnLineage>,
+    sources: Vec<Arc<CatalogObject>>,
+}
+
+impl Runnable {
+    /// The job of an object that is in the catalog; none for one without a job.
+    pub(super) fn of(database: &Database, object: &Arc<CatalogObject>, catalog: &Catalog) -> SqlResult<Option<Runnable>> {
+        let wrong = |e: SqlError| SqlError {
+            message: format!("could not plan {} \"{}\": {}", object.kind(), object.name, e.message),
+            ..e
+        };
+        let lowered = match &object.definition {
+            ObjectDefinition::Source { .. } | ObjectDefinition::View { .. } => return Ok(None),
+            ObjectDefinition::Table { .. } => {
+                let plan = lower::lower_table(object).map_err(wrong)?;
+                return Ok(Some(Runnable::new(object, plan, vec![], catalog)));
+            }
+            ObjectDefinition::MaterializedView { query, .. } | ObjectDefinition::Sink { query, .. } => {
+                let query = parse_query(query).map_err(wrong)?;
+                let path = [object.schema.clone()];
+                let scope = Scope { catalog, relations: &StreamRelations, search_path: &path };
+                let bound = database.planner.plan_query(&query, &scope, &[]).map_err(wrong)?;
+                let plan = database.planner.optimize_stream(&bound.plan).map_err(wrong)?;
+                let lowered = lower_object(database, object, &plan, catalog).map_err(wrong)?;
+                (lowered, lineage_columns(&plan).map_err(wrong)?)
+            }
+        };
+        Ok(Some(Runnable::new(object, lowered.0.plan, lowered.1, catalog)))
+    }
+
+    fn new(object: &Arc<CatalogObject>, plan: StreamPlan, lineage: Vec<ColumnLineage>, catalog: &Catalog) -> Runnable {
+        let sources = plan.reads().into_iter().filter_map(|id| catalog.get(id).cloned()).collect();
+        Runnable { object: Arc::clone(object), plan: Arc::new(plan), lineage, sources }
+    }
+}
+
+/// The streaming plan of a materialized view's or sink's optimised query.
+fn lower_object(
+    database: &Database,
+    object: &CatalogObject,
+    plan: &datafusion::logical_expr::LogicalPlan,
+    catalog: &Catalog,
+) -> SqlResult<Lowered> {
+    let (root, emit) = match &object.definition {
+        ObjectDefinition::MaterializedView { emit, .. } => {
+            (Root::Materialize { object: object.id, columns: object.columns.clone() }, *emit)
+        }
+        ObjectDefinition::Sink { emit, mode, key, .. } => {
+            let columns = object.columns.clone();
+            (Root::Sink { object: object.id, columns, mode: *mode, key: key.clone() }, *emit)
+        }
+        _ => return Err(SqlError::internal("only materialized views and sinks have queries to run")),
+    };
+    let plans = |id: ObjectId| database.plan(id);
+    lower::lower(
+        plan,
+        &root,
+        &Context { catalog, plans: &plans, options: Arc::clone(database.planner.state().config_options()) },
+        emit,
+    )
+}
+
+/// What came of a `CREATE`.
+pub struct Created {
+    /// Whether there is something new: not with `IF NOT EXISTS` where the name was taken.
+    pub created: bool,
+    /// What the user should know.
+    pub notices: Vec<String>,
+}
+
+impl Created {
+    fn nothing(kind: ObjectKind, name: &Name) -> Created {
+        let _ = kind;
+        Created { created: false, notices: vec![format!("relation \"{}\" already exists, skipping", name.name)] }
+    }
+}
+
+impl Database {
+    fn bind_context<'a>(&'a self, catalog: &'a Catalog, search_path: &'a [String], sql: &'a str) -> BindContext<'a> {
+        BindContext {
+            planner: &self.planner,
+            catalog,
+            relations: &StreamRelations,
+            search_path,
+            connectors: &Connectors,
+            sql,
+            now_ms: now_ms(),
+        }
+    }
+
+    /// Creates a source.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub async fn create_source(&self, create: &CreateRelation, search_path: &[String], sql: &str) -> SqlResult<Created> {
+        let mut log = self.ddl.lock().await;
+        let catalog = self.catalog();
+        let bound = bind::bind_create_source(create, &self.bind_context(&catalog, search_path, sql))?;
+        let Some(object) = bound else { return Ok(Created::nothing(ObjectKind::Source, &create.name)) };
+        self.add(&mut log, object, None, vec![]).await
+    }
+
+    /// Creates a table and runs its job.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub async fn create_table(&self, create: &CreateRelation, search_path: &[String], sql: &str) -> SqlResult<Created> {
+        let mut log = self.ddl.lock().await;
+        let catalog = self.catalog();
+        let bound = bind::bind_create_table(create, &self.bind_context(&catalog, search_path, sql))?;
+        let Some(object) = bound else { return Ok(Created::nothing(ObjectKind::Table, &create.name)) };
+        let plan = lower::lower_table(&object)?;
+        self.add(&mut log, object, Some((plan, vec![])), vec![]).await
+    }
+
+    /// Creates a view.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub async fn create_view(&self, create: &CreateView, search_path: &[String], sql: &str) -> SqlResult<Created> {
+        let mut log = self.ddl.lock().await;
+        let catalog = self.catalog();
+        let bound = bind::bind_create_view(create, &self.bind_context(&catalog, search_path, sql))?;
+        let Some(object) = bound else { return Ok(Created::nothing(ObjectKind::View, &create.name)) };
+        self.add(&mut log, object, None, vec![]).await
+    }
+
+    /// Creates a materialized view and runs its job.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub async fn create_materialized_view(&self, create: &CreateView, search_path: &[String], sql: &str) -> SqlResult<Created> {
+        let mut log = self.ddl.lock().await;
+        let catalog = self.catalog();
+        let bound = bind::bind_create_materialized_view(create, &self.bind_context(&catalog, search_path, sql))?;
+        let Some(bound) = bound else { return Ok(Created::nothing(ObjectKind::MaterializedView, &create.name)) };
+        self.add_query_object(&mut log, bound, &catalog).await
+    }
+
+    /// Creates a sink and runs its job.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub async fn create_sink(&self, create: &CreateSink, search_path: &[String], sql: &str) -> SqlResult<Created> {
+        let mut log = self.ddl.lock().await;
+        let catalog = self.catalog();
+        let bound = bind::bind_create_sink(create, &self.bind_context(&catalog, search_path, sql))?;
+        let Some(bound) = bound else { return Ok(Created::nothing(ObjectKind::Sink, &create.name)) };
+        self.add_query_object(&mut log, bound, &catalog).await
+    }
+
+    async fn add_query_object(
+        &self,
+        log: &mut thalweg_storage::CatalogLog,
+        bound: BoundQueryObject,
+        catalog: &Catalog,
+    ) -> SqlResult<Created> {
+        let BoundQueryObject { mut object, plan } = bound;
+        let lowered = lower_object(self, &object, &plan, catalog)?;
+        if let ObjectDefinition::MaterializedView { key, .. } = &mut object.definition {
+            *key = lowered.key();
+        }
+        let lineage = lineage_columns(&plan)?;
+        self.add(log, object, Some((lowered.plan, lineage)), lowered.notices).await
+    }
+
+    /// Puts an object into the catalog and runs its job, if it has one. If the job can't be run, the object goes again.
+    async fn add(
+        &self,
+        log: &mut thalweg_storage::CatalogLog,
+        object: CatalogObject,
+        plan: Option<(StreamPlan, Vec<ColumnLineage>)>,
+        notices: Vec<String>,
+    ) -> SqlResult<Created> {
+        let (id, kind, name) = (object.id, object.kind(), object.name.clone());
+        self.commit(log, vec![CatalogChange::Create(Box::new(object))]).await?;
+        if let Some((plan, lineage)) = plan {
+            let catalog = self.catalog();
+            let object = catalog.get(id).ok_or_else(|| SqlError::internal("a created object is not there"))?;
+            if let Err(error) = self.run(Runnable::new(object, plan, lineage, &catalog)).await {
+                self.engine.drop_jobs(&[id]).await;
+                self.commit(log, vec![CatalogChange::Drop(id)]).await?;
+                return Err(error);
+            }
+        }
+        self.note("create", Some(id), format!("{kind} \"{name}\" created"));
+        Ok(Created { created: true, notices })
+    }
+
+    /// Runs a job.
+    pub(super) async fn run(&self, runnable: Runnable) -> SqlResult<()> {
+        let Runnable { object, plan, lineage, sources } = runnable;
+        let id = object.id;
+        self.plans.write().insert(id, Arc::clone(&plan));
+        self.lineage.write().insert(id, Arc::new(lineage));
+        let memory_bytes = match object.kind() {
+            ObjectKind::MaterializedView => bind::job_memory_bytes(&object.sql)?,
+            _ => None,
+        };
+        let fingerprint = lower::fingerprint(&plan);
+        let spec = JobSpec { object, plan, fingerprint, sources, memory_bytes };
+        self.engine.create_job(spec).await.map_err(|e| engine_error(&e, &self.catalog()))
+    }
+
+    /// Makes changes of the catalog durable, and then visible.
+    async fn commit(&self, log: &mut thalweg_storage::CatalogLog, changes: Vec<CatalogChange>) -> SqlResult<()> {
+        let catalog = self.catalog();
+        // Checked first, so that what the user did wrong is told as that.
+        catalog.apply(&thalweg_catalog::CatalogTransaction { version: catalog.version() + 1, changes: changes.clone() })?;
+        let next = log.commit(&catalog, changes).await.map_err(|e| storage_error(&e))?;
+        self.engine.set_catalog_version(next.version());
+        *self.catalog.write() = Arc::new(next);
+        Ok(())
+    }
+
+    /// Changes the catalog in a way that no job notices.
+    ///
+    /// # Errors
+    /// What is wrong with the changes.
+    pub async fn change_catalog(&self, changes: Vec<CatalogChange>) -> SqlResult<()> {
+        let mut log = self.ddl.lock().await;
+        self.commit(&mut log, changes).await
+    }
+
+    /// Drops objects; returns notices for those that were not there.
+    ///
+    /// # Errors
+    /// `42P01`, `42809`, `2BP01`: what keeps them from being dropped.
+    pub async fn drop_objects(&self, drop: &DropObjects, search_path: &[String]) -> SqlResult<Vec<String>> {
+        let mut log = self.ddl.lock().await;
+        let catalog = self.catalog();
+        let mut notices = vec![];
+        let mut wanted: Vec<Arc<CatalogObject>> = vec![];
+        for name in &drop.names {
+            match bind::find_object(name, &catalog, search_path) {
+                Ok(object) if object.kind() == drop.kind => wanted.push(Arc::clone(object)),
+                Ok(object) => return Err(wrong_kind(object, drop.kind).at(name.position)),
+                Err(error) if drop.if_exists && error.state == SqlState::UndefinedTable => {
+                    notices.push(format!("{} \"{}\" does not exist, skipping", drop.kind, name.name));
+                }
+                Err(error) if error.state == SqlState::UndefinedTable => {
+                    let text = format!("{} \"{}\" does not exist", drop.kind, name.name);
+                    return Err(SqlError { message: text, ..error });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let mut going: Vec<Arc<CatalogObject>> = vec![];
+        for object in &wanted {
+            let dependents = catalog.dependents_deep(object.id);
+            let outside: Vec<_> = dependents.iter().filter(|d| !wanted.iter().any(|w| w.id == d.id)).collect();
+            if !outside.is_empty() && !drop.cascade {
+                let lines: Vec<String> = outside
+                    .iter()
+                    .rev()
+                    .map(|d| format!("{} {} depends on {} {}", d.kind(), d.name, object.kind(), object.name))
+                    .collect();
+                return Err(SqlError::new(
+                    SqlState::DependentObjectsStillExist,
+                    format!("cannot drop {} {} because other objects depend on it", object.kind(), object.name),
+                )
+                .with_detail(lines.join("\n"))
+                .with_hint("Use DROP … CASCADE to drop the dependent objects too."));
+            }
+            going.extend(dependents);
+            going.push(Arc::clone(object));
+        }
+        // What reads has a greater id than what it reads.
+        going.sort_by_key(|o| std::cmp::Reverse(o.id));
+        going.dedup_by_key(|o| o.id);
+        if going.len() > wanted.len() {
+            notices.push(format!("drop cascades to {} other objects", going.len() - wanted.len()));
+        }
+        let ids: Vec<ObjectId> = going.iter().map(|o| o.id).collect();
+        self.commit(&mut log, ids.iter().map(|id| CatalogChange::Drop(*id)).collect()).await?;
+        self.engine.drop_jobs(&ids).await;
+        for object in going {
+            self.plans.write().remove(&object.id);
+            self.lineage.write().remove(&object.id);
+            self.tables.lock().remove(&object.id);
+            self.written.lock().remove(&object.id);
+            self.note("drop", Some(object.id), format!("{} \"{}\" dropped", object.kind(), object.name));
+        }
+        Ok(notices)
+    }
+
+    /// Gives an object another name.
+    ///
+    /// # Errors
+    /// `42P01`, `42809`, `42P07`; `2BP01` where queries name it, since their text would no longer be true.
+    pub async fn rename(
+        &self,
+        kind: ObjectKind,
+        name: &Name,
+        to: &str,
+        if_exists: bool,
+        search_path: &[String],
+    ) -> SqlResult<Vec<String>> {
+        let mut log = self.ddl.lock().await;
+        let catalog = self.catalog();
+        let object = match bind::find_object(name, &catalog, search_path) {
+            Ok(object) => object,
+            Err(error) if if_exists && error.state == SqlState::UndefinedTable => {
+                return Ok(vec![format!("{kind} \"{}\" does not exist, skipping", name.name)]);
+            }
+            Err(error) => return Err(error),
+        };
+        if object.kind() != kind {
+            return Err(wrong_kind(object, kind).at(name.position));
+        }
+        let mut changes = vec![CatalogChange::Rename { id: object.id, name: to.to_string() }];
+        for dependent in catalog.dependents(object.id) {
+            let query = match &dependent.definition {
+                ObjectDefinition::View { query }
+                | ObjectDefinition::MaterializedView { query, .. }
+                | ObjectDefinition::Sink { query, .. } => query,
+                _ => continue,
+            };
+            if let Some(renamed) = bind::renamed_query(query, object, to)? {
+                changes.push(CatalogChange::Redefine { id: dependent.id, query: renamed });
+            }
+        }
+        self.commit(&mut log, changes).await?;
+        self.note("rename", Some(object.id), format!("{kind} \"{}\" renamed to \"{to}\"", object.name));
+        Ok(vec![])
+    }
+
+    /// Makes everything that was written visible in every view that can show it.
+    ///
+    /// # Errors
+    /// If a job has failed.
+    pub async fn flush(&self) -> SqlResult<Epoch> {
+        let epoch = self.engine.clock().open();
+        for job in self.engine.jobs() {
+            if job.is_stopped() {
+                continue;
+            }
+            self.engine.clock().demand();
+            job.wait_until(|job| job.is_stopped() || (job.since().is_some() && job.completed() >= epoch)).await;
+        }
+        Ok(epoch)
+    }
+}
+
+fn wrong_kind(object: &CatalogObject, wanted: ObjectKind) -> SqlError {
+    SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a {wanted}", object.name)).with_hint(format!(
+        "Use DROP {} to remove a {}.",
+        object.kind().to_string().to_uppercase(),
+        object.kind()
+    ))
+}

@@ -1,0 +1,198 @@
+//! The database: catalog, durable storage and engine together, and what can be done to them. Sessions, `thalweg run` and the
+//! HTTP server all stand on it.
+
+pub mod change;
+pub mod connectors;
+pub mod definition;
+pub mod open;
+pub mod query;
+pub mod scan;
+pub mod source_scan;
+
+use crate::config::Settings;
+use parking_lot::{Mutex, RwLock};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use thalweg_catalog::{Catalog, CatalogObject, Epoch, ObjectId, SqlError, SqlResult, SqlState};
+use thalweg_executor::{Engine, EngineError};
+use thalweg_plan::StreamPlan;
+use thalweg_planner::LogicalPlanner;
+use thalweg_planner::lineage::ColumnLineage;
+use thalweg_storage::{CatalogLog, StorageError};
+
+/// What happened, for `thalweg.events`.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// What kind of thing happened: `create`, `drop`, `start`, ….
+    pub kind: &'static str,
+    /// To which object, if to one.
+    pub object: Option<ObjectId>,
+    /// In words.
+    pub message: String,
+}
+
+/// How many events are kept.
+const EVENTS_MAX: usize = 1000;
+
+/// A running database.
+pub struct Database {
+    settings: Settings,
+    engine: Engine,
+    /// What plans the queries of views and sinks.
+    planner: LogicalPlanner,
+    catalog: RwLock<Arc<Catalog>>,
+    /// Held while the catalog is changed.
+    ddl: tokio::sync::Mutex<CatalogLog>,
+    plans: RwLock<HashMap<ObjectId, Arc<StreamPlan>>>,
+    lineage: RwLock<HashMap<ObjectId, Arc<Vec<ColumnLineage>>>>,
+    /// By table: held by who changes rows that it has read.
+    tables: Mutex<HashMap<ObjectId, Arc<tokio::sync::Mutex<()>>>>,
+    /// By table: the epoch of its newest write.
+    written: Mutex<HashMap<ObjectId, Epoch>>,
+    events: Mutex<std::collections::VecDeque<Event>>,
+    started_ms: u64,
+}
+
+impl Database {
+    /// The settings of the process.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What plans the queries of views and sinks.
+    pub fn planner(&self) -> &LogicalPlanner {
+        &self.planner
+    }
+
+    /// The catalog as of now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.read())
+    }
+
+    /// The streaming plan of an object's job.
+    pub fn plan(&self, id: ObjectId) -> Option<Arc<StreamPlan>> {
+        self.plans.read().get(&id).cloned()
+    }
+
+    /// From which columns an object's columns are made.
+    pub fn lineage(&self, id: ObjectId) -> Option<Arc<Vec<ColumnLineage>>> {
+        self.lineage.read().get(&id).cloned()
+    }
+
+    /// When the process started, in milliseconds since 1970.
+    pub fn started_ms(&self) -> u64 {
+        self.started_ms
+    }
+
+    /// What happened lately, oldest first.
+    pub fn events(&self) -> Vec<Event> {
+        self.events.lock().iter().cloned().collect()
+    }
+
+    /// Notes that something happened.
+    pub fn note(&self, kind: &'static str, object: Option<ObjectId>, message: impl Into<String>) {
+        let message = message.into();
+        tracing::info!(kind, object = object.map(|o| o.0), message);
+        let mut events = self.events.lock();
+        events.push_back(Event { at_ms: now_ms(), kind, object, message });
+        if events.len() > EVENTS_MAX {
+            events.pop_front();
+        }
+    }
+
+    /// The lock of a table, for who changes rows that it has read.
+    pub fn table_lock(&self, table: ObjectId) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(self.tables.lock().entry(table).or_default())
+    }
+
+    /// The epoch of the newest write to a table by this process.
+    pub fn written(&self, table: ObjectId) -> Epoch {
+        self.written.lock().get(&table).copied().unwrap_or_default()
+    }
+
+    /// Writes to tables, all together, once.
+    ///
+    /// # Errors
+    /// If the table log refuses; then nothing has been written.
+    pub async fn write(&self, writes: Vec<(ObjectId, thalweg_catalog::Delta)>) -> SqlResult<Epoch> {
+        let ids: Vec<ObjectId> = writes.iter().map(|(id, _)| *id).collect();
+        let epoch = self.engine.write(writes).await.map_err(|e| engine_error(&e, &self.catalog()))?;
+        let mut written = self.written.lock();
+        for id in ids {
+            let newest = written.entry(id).or_default();
+            *newest = epoch.max(*newest);
+        }
+        Ok(epoch)
+    }
+}
+
+/// Now, in milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
+}
+
+/// Now, in microseconds since 1970.
+pub fn now_us() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64)
+}
+
+/// An error with all its causes in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text.push_str(": ");
+        text.push_str(&next.to_string());
+        cause = next.source();
+    }
+    text
+}
+
+/// What a user is told of a fault of storage.
+pub fn storage_error(error: &StorageError) -> SqlError {
+    let state = match error {
+        StorageError::Refused(refused) => return refused.clone(),
+        StorageError::InUse { .. } => SqlState::ObjectInUse,
+        StorageError::Place { .. } => SqlState::InvalidParameterValue,
+        StorageError::Shape { .. } => SqlState::InternalError,
+        StorageError::Fenced { .. } => SqlState::AdminShutdown,
+        StorageError::Corrupt { .. } | StorageError::Missing { .. } => SqlState::DataCorrupted,
+        _ => SqlState::IoError,
+    };
+    SqlError::new(state, chain(error))
+}
+
+/// What a user is told of a fault of the engine.
+pub fn engine_error(error: &EngineError, catalog: &Catalog) -> SqlError {
+    let shown = |id: &ObjectId| {
+        catalog.get(*id).map_or_else(|| format!("object {id}"), |o: &Arc<CatalogObject>| format!("{} \"{}\"", o.kind(), o.name))
+    };
+    match error {
+        EngineError::Storage(error) => storage_error(error),
+        EngineError::Refused(error) => error.clone(),
+        EngineError::Workers(reason) => SqlError::new(SqlState::SystemError, format!("worker threads failed: {reason}")),
+        EngineError::PlanChanged { name } => SqlError::new(
+            SqlState::ObjectNotInPrerequisiteState,
+            format!("the stored state of \"{name}\" is of another plan than this release makes of its query"),
+        )
+        .with_hint("Start the release that wrote it, or drop and create it again."),
+        EngineError::NoJob { id } => {
+            SqlError::new(SqlState::ObjectNotInPrerequisiteState, format!("{} is not running", shown(id)))
+        }
+        EngineError::JobFailed { id, reason } => {
+            SqlError::new(SqlState::ObjectNotInPrerequisiteState, format!("the job of {} has failed", shown(id)))
+                .with_detail(reason.clone())
+                .with_hint("See thalweg.jobs. Drop it and create it again once the cause is gone.")
+        }
+        EngineError::RelationGone => SqlError::new(SqlState::UndefinedTable, "the relation was dropped while it was being read"),
+        EngineError::Internal(reason) => SqlError::internal(reason.clone()),
+    }
+}

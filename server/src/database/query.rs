@@ -1,0 +1,155 @@
+//! Queries that are read once: planned over the session's relations, run by DataFusion at one epoch.
+
+use super::scan::{KeptRelation, StatementRelations};
+use super::source_scan::BoundedSource;
+use super::{Database, engine_error, now_us};
+use crate::system::SystemRelations;
+use arrow::array::RecordBatch;
+use datafusion::datasource::DefaultTableSource;
+use datafusion::error::DataFusionError;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{LogicalPlan, TableSource};
+use datafusion::physical_plan::execute_stream;
+use datafusion::scalar::ScalarValue;
+use futures::stream::{BoxStream, StreamExt};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use thalweg_catalog::{
+    Catalog, CatalogObject, Column, Delta, Epoch, ObjectId, ObjectKind, SqlError, SqlResult, SqlState, SqlType,
+};
+use thalweg_planner::ast;
+use thalweg_planner::{LogicalPlanner, RelationSource, Scope, sql_error};
+
+/// The rows of a query as they come.
+pub type Rows = BoxStream<'static, SqlResult<RecordBatch>>;
+
+/// Everything that a statement is run with.
+pub struct Statement {
+    /// The database.
+    pub database: Arc<Database>,
+    /// The catalog as of the statement's start.
+    pub catalog: Arc<Catalog>,
+    /// Plans with the session's settings and functions.
+    pub planner: LogicalPlanner,
+    /// The schemas that unqualified names are looked up in.
+    pub search_path: Vec<String>,
+    /// Relations of the system's own.
+    pub system: Arc<SystemRelations>,
+    /// The relations that the statement reads.
+    pub relations: Arc<StatementRelations>,
+    /// The epoch that the session must see.
+    pub at_least: Epoch,
+}
+
+/// Gives a statement's relations to its plan.
+pub struct ReadRelations<'a>(&'a Statement);
+
+impl RelationSource for ReadRelations<'_> {
+    fn relation(&self, object: &Arc<CatalogObject>) -> SqlResult<Arc<dyn TableSource>> {
+        let provider: Arc<dyn datafusion::catalog::TableProvider> = match object.kind() {
+            ObjectKind::Table | ObjectKind::MaterializedView => {
+                Arc::new(KeptRelation::new(Arc::clone(object), Arc::clone(&self.0.relations)))
+            }
+            ObjectKind::Source => Arc::new(BoundedSource::new(Arc::clone(object))?),
+            ObjectKind::View | ObjectKind::Sink => {
+                return Err(SqlError::new(
+                    SqlState::WrongObjectType,
+                    format!("cannot read {} \"{}\"", object.kind(), object.name),
+                ));
+            }
+        };
+        Ok(Arc::new(DefaultTableSource::new(provider)))
+    }
+
+    fn system_relation(&self, schema: &str, name: &str) -> SqlResult<Option<Arc<dyn TableSource>>> {
+        self.0.system.relation(schema, name)
+    }
+}
+
+impl Statement {
+    /// A statement of a session.
+    pub fn new(
+        database: &Arc<Database>,
+        state: SessionState,
+        search_path: Vec<String>,
+        system: Arc<SystemRelations>,
+        written: BTreeMap<ObjectId, Vec<Delta>>,
+        at_least: Epoch,
+    ) -> Statement {
+        Statement {
+            database: Arc::clone(database),
+            catalog: database.catalog(),
+            planner: LogicalPlanner::with_state(state),
+            search_path,
+            system,
+            relations: Arc::new(StatementRelations::new(written)),
+            at_least,
+        }
+    }
+
+    /// Where the statement's relations come from.
+    pub fn relation_source(&self) -> ReadRelations<'_> {
+        ReadRelations(self)
+    }
+
+    /// What names are looked up in.
+    pub fn scope<'a>(&'a self, relations: &'a ReadRelations<'a>) -> Scope<'a> {
+        Scope { catalog: &self.catalog, relations, search_path: &self.search_path }
+    }
+
+    /// A query's plan, before any rule, and the types of its parameters.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn plan(&self, query: &ast::Query, declared: &[Option<SqlType>]) -> SqlResult<(LogicalPlan, Vec<SqlType>)> {
+        let relations = self.relation_source();
+        let (bound, types) = self.planner.plan_with_parameters(query, &self.scope(&relations), declared)?;
+        Ok((bound.plan, types))
+    }
+
+    /// The columns that a plan gives.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn describe(&self, plan: &LogicalPlan) -> SqlResult<Vec<Column>> {
+        self.planner.describe(plan)
+    }
+
+    /// Runs a plan with these parameters. All relations are read at one epoch.
+    ///
+    /// # Errors
+    /// What is wrong with it, or with a relation that it reads.
+    pub async fn run(&self, plan: LogicalPlan, parameters: &[ScalarValue]) -> SqlResult<Rows> {
+        let plan = thalweg_planner::logical::substitute_parameters(plan, parameters)?;
+        let plan = self.planner.optimize_batch(&plan, now_us())?;
+        let reading = self
+            .database
+            .engine()
+            .read(&self.relations.wanted(), self.at_least)
+            .await
+            .map_err(|e| engine_error(&e, &self.catalog))?;
+        self.relations.set_reading(reading);
+        let state = self.planner.state();
+        let physical = state.query_planner().create_physical_plan(&plan, state).await.map_err(|e| run_error(&e))?;
+        let stream = execute_stream(physical, state.task_ctx()).map_err(|e| run_error(&e))?;
+        Ok(stream.map(|batch| batch.map_err(|e| run_error(&e))).boxed())
+    }
+}
+
+/// What a user is told of a query that failed while running.
+pub fn run_error(error: &DataFusionError) -> SqlError {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(next) = cause {
+        if let Some(storage) = next.downcast_ref::<thalweg_storage::StorageError>() {
+            return super::storage_error(storage);
+        }
+        if let Some(connector) = next.downcast_ref::<thalweg_connectors::ConnectorError>() {
+            return SqlError::new(SqlState::ConnectionException, connector.message.clone());
+        }
+        if let Some(sql) = next.downcast_ref::<SqlError>() {
+            return sql.clone();
+        }
+        cause = next.source();
+    }
+    sql_error(error)
+}

@@ -1,0 +1,583 @@
+//! A session: one client's state, and what its statements do. Implements what the wire protocol calls; `thalweg run` uses it too.
+//!
+//! Transactions. Outside a block each statement commits by itself; several statements in one simple query commit together at
+//! its end, as in Postgres. Writes of a transaction are kept in the session and reach the table log in one record at commit, so
+//! they become visible at one epoch or not at all; the transaction itself reads its tables with them, but views only what is
+//! committed. Rows are locked by table: who changes rows of a table that it must read first holds the table until the
+//! transaction ends. `CREATE`, `DROP` and the like take effect at once and are not rolled back.
+
+pub mod cursor;
+pub mod explain;
+pub mod factory;
+pub mod read;
+pub mod settings;
+pub mod show;
+pub mod subscribe;
+pub mod transaction;
+pub mod write;
+
+use crate::database::Database;
+use crate::database::definition::Created;
+use crate::database::query::Statement as Running;
+use crate::system::SystemRelations;
+use crate::wire::connections::Connections;
+use crate::wire::session::{
+    ConnectionInfo, Notice, Outcome, PreparedStatements, ResultColumn, RowTag, Session, Severity, StatementDescription,
+    TransactionStatus,
+};
+use crate::wire::settings::OutputSettings;
+use async_trait::async_trait;
+use cursor::Cursor;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::scalar::ScalarValue;
+use settings::SessionSettings;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use thalweg_catalog::{CatalogChange, Column, Epoch, ObjectKind, SqlError, SqlResult, SqlState, SqlType};
+use thalweg_planner::bind::find_object;
+use thalweg_planner::statement::{
+    CommentTarget, DiscardTarget, DropSchemas, JobReference, Name, SetScope, SetSetting, TransactionModes,
+};
+use thalweg_planner::{ParsedStatement, Statement, session_state};
+use transaction::Transaction;
+
+/// One client's session.
+pub struct ClientSession {
+    database: Arc<Database>,
+    connections: Option<Arc<Connections>>,
+    runtime: Arc<RuntimeEnv>,
+    info: ConnectionInfo,
+    settings: SessionSettings,
+    /// The settings as the client was last told them.
+    told: SessionSettings,
+    transaction: Option<Transaction>,
+    prepared: PreparedStatements<ParsedStatement>,
+    cursors: BTreeMap<String, Cursor>,
+    notices: Vec<Notice>,
+    /// Whether statements of the request commit together at its end.
+    together: bool,
+    /// The newest epoch that the session has written or read at: it never sees less again.
+    seen: Epoch,
+}
+
+impl ClientSession {
+    /// A session on a database.
+    ///
+    /// # Errors
+    /// `42704` or `22023` for a setting that the client asked for and can't have.
+    pub fn new(database: Arc<Database>, connections: Option<Arc<Connections>>, info: ConnectionInfo) -> SqlResult<ClientSession> {
+        let mut settings = SessionSettings::of_user(&info.user);
+        for (name, value) in &info.settings {
+            settings.set(name, Some(value))?;
+        }
+        Ok(ClientSession {
+            database,
+            connections,
+            runtime: Arc::new(RuntimeEnv::default()),
+            info,
+            told: settings.clone(),
+            settings,
+            transaction: None,
+            prepared: PreparedStatements::default(),
+            cursors: BTreeMap::new(),
+            notices: vec![],
+            together: false,
+            seen: Epoch(0),
+        })
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    /// Who is connected, and how.
+    pub fn info(&self) -> &ConnectionInfo {
+        &self.info
+    }
+
+    /// The surroundings of one statement: catalog, relations and functions as of now.
+    fn running(&self) -> Running {
+        let session = Arc::new(self.settings.clone());
+        let catalog = self.database.catalog();
+        let system = SystemRelations::new(&self.database, catalog, self.connections.clone(), session);
+        let state = session_state(&self.settings.planning(), Arc::clone(&self.runtime));
+        let written = self.transaction.as_ref().map(Transaction::written).unwrap_or_default();
+        Running::new(&self.database, state, self.settings.search_path(), Arc::new(system), written, self.seen)
+    }
+
+    fn notice(&mut self, severity: Severity, state: SqlState, text: impl Into<String>) {
+        self.notices.push(Notice { severity, message: SqlError::new(state, text) });
+    }
+
+    fn note_all(&mut self, texts: Vec<String>) {
+        for text in texts {
+            self.notice(Severity::Notice, SqlState::SuccessfulCompletion, text);
+        }
+    }
+
+    fn created(&mut self, created: Created, tag: &str) -> Outcome {
+        self.note_all(created.notices);
+        Outcome::Tag(tag.to_string())
+    }
+
+    /// Refuses what a failed or read-only transaction does not allow.
+    fn check_allowed(&self, statement: &Statement) -> SqlResult<()> {
+        let Some(transaction) = &self.transaction else { return Ok(()) };
+        let ends = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. } | Statement::RollbackTo(_));
+        if transaction.failed && transaction.explicit && !ends {
+            return Err(SqlError::new(
+                SqlState::InFailedSqlTransaction,
+                "current transaction is aborted, commands ignored until end of transaction block",
+            ));
+        }
+        if statement.writes() && self.settings.get("transaction_read_only").is_ok_and(|v| v == "on") {
+            return Err(SqlError::new(
+                SqlState::ReadOnlySqlTransaction,
+                format!("cannot execute {} in a read-only transaction", statement.tag()),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Runs a change of the catalog in a task of its own, which a cancelled statement does not stop half-way.
+    async fn apart<T: Send + 'static>(work: impl Future<Output = SqlResult<T>> + Send + 'static) -> SqlResult<T> {
+        tokio::spawn(work).await.map_err(|e| SqlError::internal(format!("a statement panicked: {e}")))?
+    }
+
+    async fn define(&mut self, parsed: &ParsedStatement) -> SqlResult<Outcome> {
+        let (database, path, sql) = (Arc::clone(&self.database), self.settings.search_path(), parsed.text.clone());
+        let statement = parsed.statement.clone();
+        let tag = statement.tag();
+        let created = Self::apart(async move {
+            match &statement {
+                Statement::CreateSource(create) => database.create_source(create, &path, &sql).await,
+                Statement::CreateTable(create) => database.create_table(create, &path, &sql).await,
+                Statement::CreateView(create) => database.create_view(create, &path, &sql).await,
+                Statement::CreateMaterializedView(create) => database.create_materialized_view(create, &path, &sql).await,
+                Statement::CreateSink(create) => database.create_sink(create, &path, &sql).await,
+                _ => Err(SqlError::internal("not a CREATE")),
+            }
+        })
+        .await?;
+        Ok(self.created(created, tag))
+    }
+
+    async fn drop_objects(&mut self, drop: &thalweg_planner::statement::DropObjects, tag: &str) -> SqlResult<Outcome> {
+        let (database, path, drop) = (Arc::clone(&self.database), self.settings.search_path(), drop.clone());
+        let notices = Self::apart(async move { database.drop_objects(&drop, &path).await }).await?;
+        self.note_all(notices);
+        Ok(Outcome::Tag(tag.to_string()))
+    }
+
+    async fn drop_schemas(&mut self, drop: &DropSchemas) -> SqlResult<Outcome> {
+        let catalog = self.database.catalog();
+        for word in &drop.names {
+            if !catalog.has_schema(&word.value) {
+                if drop.if_exists {
+                    self.note_all(vec![format!("schema \"{}\" does not exist, skipping", word.value)]);
+                    continue;
+                }
+                return Err(SqlError::new(SqlState::InvalidSchemaName, format!("schema \"{}\" does not exist", word.value))
+                    .at(word.position));
+            }
+            if drop.cascade {
+                // The last first, so that nothing is dropped before what reads it.
+                let inside: Vec<_> = catalog.objects().filter(|o| o.schema == word.value).cloned().collect();
+                for object in inside.iter().rev() {
+                    let name = Name { schema: Some(object.schema.clone()), name: object.name.clone(), position: word.position };
+                    let one = thalweg_planner::statement::DropObjects {
+                        kind: object.kind(),
+                        names: vec![name],
+                        if_exists: true,
+                        cascade: true,
+                    };
+                    self.drop_objects(&one, "").await?;
+                }
+            }
+            let (database, name) = (Arc::clone(&self.database), word.value.clone());
+            Self::apart(async move { database.change_catalog(vec![CatalogChange::DropSchema(name)]).await }).await?;
+        }
+        Ok(Outcome::Tag("DROP SCHEMA".into()))
+    }
+
+    async fn create_schema(&mut self, name: &str, position: usize, if_not_exists: bool) -> SqlResult<Outcome> {
+        let taken = self.database.catalog().has_schema(name);
+        if taken && if_not_exists {
+            self.note_all(vec![format!("schema \"{name}\" already exists, skipping")]);
+        } else {
+            let (database, name) = (Arc::clone(&self.database), name.to_string());
+            let made = Self::apart(async move { database.change_catalog(vec![CatalogChange::CreateSchema(name)]).await }).await;
+            made.map_err(|e| e.at(position))?;
+        }
+        Ok(Outcome::Tag("CREATE SCHEMA".into()))
+    }
+
+    async fn comment(&mut self, target: &CommentTarget, comment: Option<String>) -> SqlResult<Outcome> {
+        let CommentTarget::Object(kind, name) = target else {
+            return Err(
+                SqlError::unsupported("comments are kept on relations only").with_hint("Comment on the relation instead.")
+            );
+        };
+        let catalog = self.database.catalog();
+        let object = find_object(name, &catalog, &self.settings.search_path())?;
+        if object.kind() != *kind {
+            return Err(
+                SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a {kind}", object.name)).at(name.position)
+            );
+        }
+        let (database, id) = (Arc::clone(&self.database), object.id);
+        Self::apart(async move { database.change_catalog(vec![CatalogChange::Comment { id, comment }]).await }).await?;
+        Ok(Outcome::Tag("COMMENT".into()))
+    }
+
+    async fn cancel_job(&mut self, job: &JobReference) -> SqlResult<Outcome> {
+        let catalog = self.database.catalog();
+        let object = match job {
+            JobReference::Name(name) => find_object(name, &catalog, &self.settings.search_path())?,
+            JobReference::Id(id) => catalog
+                .get(thalweg_catalog::ObjectId(*id))
+                .ok_or_else(|| SqlError::new(SqlState::UndefinedObject, format!("there is no job {id}")))?,
+        };
+        if !object.is_job() || object.kind() == ObjectKind::Table {
+            return Err(SqlError::new(
+                SqlState::WrongObjectType,
+                format!("{} \"{}\" has no job to cancel", object.kind(), object.name),
+            ));
+        }
+        let name = Name { schema: Some(object.schema.clone()), name: object.name.clone(), position: 1 };
+        let drop =
+            thalweg_planner::statement::DropObjects { kind: object.kind(), names: vec![name], if_exists: false, cascade: false };
+        self.drop_objects(&drop, "CANCEL JOB").await
+    }
+
+    async fn set(&mut self, set: &SetSetting) -> SqlResult<Outcome> {
+        let tag = if set.values.is_some() { "SET" } else { "RESET" };
+        if set.scope == SetScope::System {
+            return Err(SqlError::unsupported("settings of the process can't be changed while it runs")
+                .with_hint("Give them as flags, in the environment or in the configuration file: see thalweg.settings.")
+                .at(set.position));
+        }
+        if set.scope == SetScope::Local && !self.in_block() {
+            self.notice(Severity::Warning, SqlState::NoActiveSqlTransaction, "SET LOCAL can only be used in transaction blocks");
+            return Ok(Outcome::Tag(tag.into()));
+        }
+        match &set.name {
+            None => drop(self.settings.reset_all()),
+            Some(name) => {
+                let value = set.value();
+                self.settings.set(name, value.as_deref()).map_err(|e| e.at(set.position))?;
+                if set.scope == SetScope::Local
+                    && let Some(transaction) = &mut self.transaction
+                {
+                    transaction.local.push(name.clone());
+                }
+            }
+        }
+        Ok(Outcome::Tag(tag.into()))
+    }
+
+    fn set_modes(&mut self, modes: &TransactionModes) -> SqlResult<()> {
+        if let Some(read_only) = modes.read_only {
+            self.settings.set("transaction_read_only", Some(if read_only { "on" } else { "off" }))?;
+        }
+        if let Some(isolation) = modes.isolation {
+            self.settings.set("transaction_isolation", Some(isolation.name()))?;
+        }
+        Ok(())
+    }
+
+    fn set_session_modes(&mut self, modes: &TransactionModes) -> SqlResult<Outcome> {
+        if let Some(read_only) = modes.read_only {
+            self.settings.set("default_transaction_read_only", Some(if read_only { "on" } else { "off" }))?;
+        }
+        if let Some(isolation) = modes.isolation {
+            self.settings.set("default_transaction_isolation", Some(isolation.name()))?;
+        }
+        Ok(Outcome::Tag("SET".into()))
+    }
+
+    fn discard(&mut self, target: DiscardTarget) -> SqlResult<Outcome> {
+        let tag = match target {
+            DiscardTarget::All => {
+                if self.in_block() {
+                    return Err(SqlError::new(
+                        SqlState::ActiveSqlTransaction,
+                        "DISCARD ALL cannot run inside a transaction block",
+                    ));
+                }
+                self.cursors.clear();
+                self.prepared.clear();
+                drop(self.settings.reset_all());
+                "DISCARD ALL"
+            }
+            DiscardTarget::Plans => "DISCARD PLANS",
+            DiscardTarget::Sequences => "DISCARD SEQUENCES",
+            DiscardTarget::Temporary => "DISCARD TEMP",
+        };
+        Ok(Outcome::Tag(tag.into()))
+    }
+
+    async fn prepare(&mut self, parsed: &ParsedStatement) -> SqlResult<Outcome> {
+        let Statement::Prepare { name, types, statement, text } = &parsed.statement else {
+            return Err(SqlError::internal("not a PREPARE"));
+        };
+        if self.prepared.get(&name.value).is_some() {
+            return Err(SqlError::new(
+                SqlState::DuplicatePreparedStatement,
+                format!("prepared statement \"{}\" already exists", name.value),
+            ));
+        }
+        let inner = ParsedStatement { statement: (**statement).clone(), text: text.clone(), offset: 0 };
+        let oids = types.iter().map(|t| Ok(thalweg_planner::types::sql_type(t)?.oid())).collect::<SqlResult<Vec<u32>>>()?;
+        let description = self.describe_statement(&inner, &oids)?;
+        let kept =
+            crate::wire::session::Prepared { statement: Some(inner), description, sql: parsed.text.clone(), from_sql: true };
+        self.prepared.insert(name.value.clone(), kept);
+        Ok(Outcome::Tag("PREPARE".into()))
+    }
+
+    fn deallocate(&mut self, name: Option<&str>) -> SqlResult<Outcome> {
+        match name {
+            None => {
+                self.prepared.clear();
+                Ok(Outcome::Tag("DEALLOCATE ALL".into()))
+            }
+            Some(name) if self.prepared.remove(name) => Ok(Outcome::Tag("DEALLOCATE".into())),
+            Some(name) => {
+                Err(SqlError::new(SqlState::InvalidSqlStatementName, format!("prepared statement \"{name}\" does not exist")))
+            }
+        }
+    }
+
+    async fn run_prepared(&mut self, name: &str, values: &[thalweg_planner::ast::Expr]) -> SqlResult<Outcome> {
+        let missing =
+            || SqlError::new(SqlState::InvalidSqlStatementName, format!("prepared statement \"{name}\" does not exist"));
+        let prepared = Arc::clone(self.prepared.get(name).ok_or_else(missing)?);
+        let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
+        if values.len() != prepared.description.params.len() {
+            return Err(SqlError::syntax(format!("wrong number of parameters for prepared statement \"{name}\""))
+                .with_detail(format!("Expected {} parameters but got {}.", prepared.description.params.len(), values.len())));
+        }
+        let params = self.constants(values, &prepared.description.params).await?;
+        Box::pin(self.dispatch(statement, params)).await
+    }
+
+    fn in_block(&self) -> bool {
+        self.transaction.as_ref().is_some_and(|t| t.explicit)
+    }
+
+    async fn dispatch(&mut self, parsed: &ParsedStatement, params: Vec<ScalarValue>) -> SqlResult<Outcome> {
+        let statement = &parsed.statement;
+        let tag = statement.tag();
+        match statement {
+            Statement::Query(query) => self.query(query, &params).await,
+            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => self.change(statement, &params).await,
+            Statement::CreateSource(_)
+            | Statement::CreateTable(_)
+            | Statement::CreateView(_)
+            | Statement::CreateMaterializedView(_)
+            | Statement::CreateSink(_) => self.define(parsed).await,
+            Statement::CreateSchema { name, if_not_exists } => {
+                self.create_schema(&name.value, name.position, *if_not_exists).await
+            }
+            Statement::Drop(drop) => self.drop_objects(drop, tag).await,
+            Statement::DropSchema(drop) => self.drop_schemas(drop).await,
+            Statement::Rename { kind, if_exists, name, to } => {
+                let (database, path) = (Arc::clone(&self.database), self.settings.search_path());
+                let (kind, if_exists, name, to) = (*kind, *if_exists, name.clone(), to.value.clone());
+                let notices = Self::apart(async move { database.rename(kind, &name, &to, if_exists, &path).await }).await?;
+                self.note_all(notices);
+                Ok(Outcome::Tag(tag.into()))
+            }
+            Statement::Comment { target, comment } => self.comment(target, comment.clone()).await,
+            Statement::Explain(explain) => self.explain(explain),
+            Statement::Show(show) => self.show(show),
+            Statement::Describe(name) => self.describe_relation(name),
+            Statement::Set(set) => self.set(set).await,
+            Statement::Begin { modes, start } => self.begin(modes, *start),
+            Statement::Commit { chain } => self.commit_block(*chain).await,
+            Statement::Rollback { chain } => self.rollback_block(*chain),
+            Statement::Savepoint(name) => self.savepoint(name),
+            Statement::ReleaseSavepoint(name) => self.release_savepoint(name),
+            Statement::RollbackTo(name) => self.rollback_to(name),
+            Statement::SetTransaction(modes) => {
+                self.set_modes(modes)?;
+                Ok(Outcome::Tag("SET".into()))
+            }
+            Statement::SetSessionCharacteristics(modes) => self.set_session_modes(modes),
+            Statement::Declare(declare) => self.declare(declare, &params).await,
+            Statement::Fetch { direction, cursor, move_only } => self.fetch(*direction, &cursor.value, *move_only).await,
+            Statement::Close(name) => self.close(name.as_ref().map(|n| n.value.as_str())),
+            Statement::Prepare { .. } => self.prepare(parsed).await,
+            Statement::Execute { name, values } => self.run_prepared(&name.value, values).await,
+            Statement::Deallocate(name) => self.deallocate(name.as_ref().map(|n| n.value.as_str())),
+            Statement::Discard(target) => self.discard(*target),
+            // Nothing notifies yet; poolers send these to clean a connection up.
+            Statement::Listen(_) => Err(SqlError::unsupported("LISTEN is not supported")
+                .with_hint("SUBSCRIBE to a table or materialized view to be told of changes.")),
+            Statement::Notify { .. } => Err(SqlError::unsupported("NOTIFY is not supported")),
+            Statement::Unlisten(_) => Ok(Outcome::Tag(tag.into())),
+            Statement::Copy(copy) => self.copy(copy, &params).await,
+            Statement::Subscribe(subscribe) => self.subscribe(subscribe).await,
+            Statement::Flush => {
+                let database = Arc::clone(&self.database);
+                self.seen = self.seen.max(database.flush().await?);
+                Ok(Outcome::Tag(tag.into()))
+            }
+            Statement::CancelJob(job) => self.cancel_job(job).await,
+        }
+    }
+
+    fn describe_statement(&mut self, parsed: &ParsedStatement, param_oids: &[u32]) -> SqlResult<StatementDescription> {
+        let declared: Vec<Option<SqlType>> = param_oids.iter().map(|oid| SqlType::from_oid(*oid)).collect();
+        let none = |columns: Option<Vec<ResultColumn>>| StatementDescription { params: vec![], columns };
+        Ok(match &parsed.statement {
+            Statement::Query(query) => {
+                let running = self.running();
+                let (plan, types) = running.plan(query, &declared)?;
+                let columns = read::result_columns(&running.describe(&plan)?);
+                StatementDescription { params: types.iter().map(SqlType::oid).collect(), columns: Some(columns) }
+            }
+            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+                self.describe_change(&parsed.statement, &declared)?
+            }
+            Statement::Show(show) => none(Some(self.show_columns(show))),
+            Statement::Describe(_) => none(Some(show::description_columns())),
+            Statement::Explain(_) => none(Some(vec![ResultColumn::new("QUERY PLAN", SqlType::Text)])),
+            Statement::Fetch { cursor, move_only: false, .. } => none(self.cursor_columns(&cursor.value)),
+            Statement::Execute { name, .. } => none(self.prepared.get(&name.value).and_then(|p| p.description.columns.clone())),
+            Statement::Subscribe(subscribe) => none(Some(self.subscribe_columns(subscribe)?)),
+            Statement::Declare(declare) => match &declare.body {
+                thalweg_planner::statement::CursorBody::Query(query) => {
+                    let (_, types) = self.running().plan(&query.query, &declared)?;
+                    StatementDescription { params: types.iter().map(SqlType::oid).collect(), columns: None }
+                }
+                thalweg_planner::statement::CursorBody::Subscribe(_) => none(None),
+            },
+            _ => none(None),
+        })
+    }
+}
+
+#[async_trait]
+impl Session for ClientSession {
+    type Statement = ParsedStatement;
+
+    fn parse(&mut self, sql: &str) -> SqlResult<Vec<ParsedStatement>> {
+        let statements = thalweg_planner::parse(sql)?;
+        self.together = statements.len() > 1;
+        Ok(statements)
+    }
+
+    async fn describe(&mut self, statement: &ParsedStatement, param_oids: &[u32]) -> SqlResult<StatementDescription> {
+        self.check_allowed(&statement.statement)?;
+        self.describe_statement(statement, param_oids).map_err(|e| shifted(e, statement.offset))
+    }
+
+    async fn execute(&mut self, statement: &ParsedStatement, params: Vec<ScalarValue>) -> SqlResult<Outcome> {
+        self.check_allowed(&statement.statement)?;
+        if self.transaction.is_none() && self.together {
+            self.transaction = Some(Transaction::new(false, &self.settings));
+        }
+        self.dispatch(statement, params).await.map_err(|e| shifted(e, statement.offset))
+    }
+
+    fn fail(&mut self, _error: &SqlError) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.fail();
+        }
+    }
+
+    async fn end_request(&mut self) -> SqlResult<()> {
+        self.together = false;
+        match &self.transaction {
+            Some(transaction) if !transaction.explicit => {
+                if transaction.failed {
+                    self.roll_back();
+                    Ok(())
+                } else {
+                    self.commit().await
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn transaction_status(&self) -> TransactionStatus {
+        match &self.transaction {
+            Some(t) if t.explicit && t.failed => TransactionStatus::Failed,
+            Some(t) if t.explicit => TransactionStatus::InTransaction,
+            _ => TransactionStatus::Idle,
+        }
+    }
+
+    fn prepared(&mut self) -> &mut PreparedStatements<ParsedStatement> {
+        &mut self.prepared
+    }
+
+    fn cursor_columns(&self, name: &str) -> Option<Vec<ResultColumn>> {
+        self.cursors.get(name).map(|cursor| cursor.columns().to_vec())
+    }
+
+    fn output_settings(&self) -> OutputSettings {
+        self.settings.output()
+    }
+
+    fn statement_timeout(&self) -> Option<Duration> {
+        self.settings.statement_timeout()
+    }
+
+    fn reported_parameters(&self) -> Vec<(String, String)> {
+        self.settings.told()
+    }
+
+    fn take_parameter_changes(&mut self) -> Vec<(String, String)> {
+        let changes = self.settings.told_differences(&self.told);
+        self.told = self.settings.clone();
+        changes
+    }
+
+    fn take_notices(&mut self) -> Vec<Notice> {
+        let least = match self.settings.get("client_min_messages").as_deref() {
+            Ok("error") => return std::mem::take(&mut self.notices).into_iter().take(0).collect(),
+            Ok("warning") => Severity::Warning,
+            Ok("notice") => Severity::Notice,
+            Ok("log") => Severity::Log,
+            _ => Severity::Debug,
+        };
+        std::mem::take(&mut self.notices).into_iter().filter(|n| n.severity >= least).collect()
+    }
+}
+
+/// The error with its position counted in the whole text that the statement stands in.
+fn shifted(mut error: SqlError, offset: usize) -> SqlError {
+    error.position = error.position.map(|position| position + offset);
+    error
+}
+
+/// A result of one batch.
+fn rows_of(columns: Vec<ResultColumn>, batch: arrow::array::RecordBatch, tag: &str) -> Outcome {
+    use futures::StreamExt;
+    let rows = futures::stream::once(async move { Ok(batch) }).boxed();
+    Outcome::Rows { columns, rows, tag: RowTag::Fixed(tag.to_string()) }
+}
+
+/// Columns of text.
+fn text_columns(names: &[&str]) -> Vec<ResultColumn> {
+    names.iter().map(|name| ResultColumn::new(*name, SqlType::Text)).collect()
+}
+
+/// A batch of text columns.
+fn text_batch(names: &[&str], rows: Vec<Vec<String>>) -> SqlResult<arrow::array::RecordBatch> {
+    let columns: Vec<Column> = names.iter().map(|name| Column::new(*name, SqlType::Text)).collect();
+    let schema = thalweg_catalog::schema_of(&columns);
+    let arrays = (0..names.len())
+        .map(|place| {
+            let values = rows.iter().map(|row| row.get(place).cloned());
+            Arc::new(arrow::array::StringArray::from_iter(values)) as arrow::array::ArrayRef
+        })
+        .collect();
+    arrow::array::RecordBatch::try_new(schema, arrays).map_err(|e| thalweg_planner::errors::arrow_error(&e))
+}

@@ -1,0 +1,369 @@
+//! A session's settings: what `SET` and `SHOW` know. Every setting that can be set has an effect, or is one of those whose
+//! only useful value is the one that it has.
+
+use crate::wire::settings::{ByteaOutput, OutputSettings, SessionTimeZone};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use thalweg_catalog::options::parse_duration_ms;
+use thalweg_catalog::{SqlError, SqlResult, SqlState, suggest};
+
+/// The version that clients are told: they choose their queries by it.
+pub const SERVER_VERSION: &str = "15.0";
+
+/// How a setting takes values.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Can only be read.
+    Fixed,
+    /// Any text.
+    Free,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// on or off.
+    Switch,
+    /// A number in this range.
+    Number(i64, i64),
+    /// A duration, kept in milliseconds; 0 is off.
+    Duration,
+    /// A time zone.
+    TimeZone,
+    /// `DateStyle`: only ISO is spoken.
+    DateStyle,
+}
+
+struct Known {
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    description: &'static str,
+    /// Whether clients are told when it changes.
+    reported: bool,
+}
+
+const ON: &[&str] = &["on"];
+const OFF: &[&str] = &["off"];
+
+const fn known(name: &'static str, default: &'static str, kind: Kind, description: &'static str) -> Known {
+    Known { name, default, kind, description, reported: false }
+}
+
+const fn told(name: &'static str, default: &'static str, kind: Kind, description: &'static str) -> Known {
+    Known { name, default, kind, description, reported: true }
+}
+
+/// All settings. A setting with one word can be set to that only: the client may ask for what it gets anyway.
+static KNOWN: &[Known] = &[
+    told("application_name", "", Kind::Free, "the client's name for itself"),
+    known("array_nulls", "on", Kind::Words(ON), "NULL in array literals is NULL"),
+    known("backslash_quote", "safe_encoding", Kind::Words(&["safe_encoding"]), "how \\' is read"),
+    known("bytea_output", "hex", Kind::Words(&["hex", "escape"]), "how bytea is shown"),
+    told("client_encoding", "UTF8", Kind::Words(&["UTF8", "UTF-8", "UNICODE"]), "the encoding of text to the client"),
+    known(
+        "client_min_messages",
+        "notice",
+        Kind::Words(&["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"]),
+        "the least grave message that is sent",
+    ),
+    told("DateStyle", "ISO, MDY", Kind::DateStyle, "how dates are shown"),
+    known(
+        "default_transaction_isolation",
+        "read committed",
+        Kind::Words(&["read committed", "read uncommitted", "repeatable read", "serializable"]),
+        "isolation of new transactions",
+    ),
+    told("default_transaction_read_only", "off", Kind::Switch, "whether new transactions are read-only"),
+    known("escape_string_warning", "on", Kind::Switch, "kept for clients; no such warning is given"),
+    known("extra_float_digits", "1", Kind::Number(-15, 3), "digits of floats"),
+    known("geqo", "off", Kind::Words(&["on", "off"]), "kept for clients; the optimiser has no genetic search"),
+    known("idle_in_transaction_session_timeout", "0", Kind::Words(&["0"]), "no limit"),
+    told("in_hot_standby", "off", Kind::Fixed, "never a standby"),
+    told("integer_datetimes", "on", Kind::Fixed, "times are whole microseconds"),
+    told("IntervalStyle", "postgres", Kind::Words(&["postgres"]), "how intervals are shown"),
+    told("is_superuser", "on", Kind::Fixed, "there are no roles yet"),
+    known("jit", "off", Kind::Words(&["off", "on"]), "kept for clients; expressions are vectorised instead"),
+    known("lc_collate", "C", Kind::Fixed, "text orders by its bytes"),
+    known("lc_ctype", "C.UTF-8", Kind::Fixed, "classes of characters"),
+    known("lc_messages", "C", Kind::Words(&["C"]), "language of messages"),
+    known("lc_monetary", "C", Kind::Words(&["C"]), "format of money"),
+    known("lc_numeric", "C", Kind::Words(&["C"]), "format of numbers"),
+    known("lc_time", "C", Kind::Words(&["C"]), "format of times"),
+    known("lock_timeout", "0", Kind::Duration, "how long a statement waits for a table's lock; 0 for 10s"),
+    known("max_identifier_length", "63", Kind::Fixed, "the longest name"),
+    known("max_index_keys", "32", Kind::Fixed, "columns of an index"),
+    known("plan_cache_mode", "auto", Kind::Words(&["auto"]), "plans are made for each execution"),
+    known("role", "none", Kind::Words(&["none"]), "there are no roles yet"),
+    known("row_security", "on", Kind::Words(&["on", "off"]), "there are no row policies yet"),
+    known("search_path", "\"$user\", public", Kind::Free, "schemas that unqualified names are looked up in"),
+    told("server_encoding", "UTF8", Kind::Fixed, "the encoding of text"),
+    told("server_version", SERVER_VERSION, Kind::Fixed, "the version of Postgres that is spoken"),
+    known("server_version_num", "150000", Kind::Fixed, "the same as a number"),
+    told("session_authorization", "thalweg", Kind::Fixed, "who is connected"),
+    told("standard_conforming_strings", "on", Kind::Words(ON), "backslashes in strings are plain"),
+    known("statement_timeout", "0", Kind::Duration, "how long a statement may run; 0 for any time"),
+    known("synchronous_commit", "on", Kind::Words(ON), "a commit is durable when acknowledged"),
+    known("target_partitions", "2", Kind::Number(1, 64), "threads of a query that is read once"),
+    told("TimeZone", "UTC", Kind::TimeZone, "the zone that times are shown in"),
+    known("transaction_deferrable", "off", Kind::Switch, "kept for clients; reads never wait for writers"),
+    known(
+        "transaction_isolation",
+        "read committed",
+        Kind::Words(&["read committed", "read uncommitted", "repeatable read", "serializable"]),
+        "isolation of the transaction",
+    ),
+    known("transaction_read_only", "off", Kind::Switch, "whether the transaction is read-only"),
+    known("work_mem", "4MB", Kind::Free, "kept for clients; queries share the process's memory"),
+    known("xmloption", "content", Kind::Words(&["content", "document"]), "there is no xml"),
+    known("ssl", "off", Kind::Words(OFF), "connections are not encrypted yet"),
+];
+
+fn find(name: &str) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| known.name.eq_ignore_ascii_case(name))
+}
+
+/// The settings of one session. Cheap enough to copy at the start of a transaction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionSettings {
+    /// What differs from the default, by the setting's own name; names with a dot are the client's own.
+    values: BTreeMap<String, String>,
+}
+
+impl SessionSettings {
+    /// The settings of a user before anything was set.
+    pub fn of_user(user: &str) -> SessionSettings {
+        SessionSettings { values: BTreeMap::from([("session_authorization".to_string(), user.to_string())]) }
+    }
+
+    /// The value of a setting.
+    ///
+    /// # Errors
+    /// `42704` if there is no such setting.
+    pub fn get(&self, name: &str) -> SqlResult<String> {
+        let name = canonical(name);
+        match (self.values.get(&name), find(&name)) {
+            (Some(value), _) => Ok(value.clone()),
+            (None, Some(known)) => Ok(known.default.to_string()),
+            (None, None) => Err(unknown(&name)),
+        }
+    }
+
+    /// The setting's own spelling of its name, for the column of `SHOW`.
+    pub fn spelling(name: &str) -> String {
+        canonical(name)
+    }
+
+    /// Sets a setting, or resets it. Gives the name and value that the client is to be told of, if it is.
+    ///
+    /// # Errors
+    /// `42704` for an unknown setting, `22023` for a value that it can't have, `55P02` for one that can't be set.
+    pub fn set(&mut self, name: &str, value: Option<&str>) -> SqlResult<Option<(String, String)>> {
+        let name = canonical(name);
+        let Some(known) = find(&name) else {
+            if !name.contains('.') {
+                return Err(unknown(&name));
+            }
+            match value {
+                Some(value) => self.values.insert(name, value.to_string()),
+                None => self.values.remove(&name),
+            };
+            return Ok(None);
+        };
+        let value = match value {
+            None => known.default.to_string(),
+            Some(value) if value.eq_ignore_ascii_case("default") => known.default.to_string(),
+            Some(value) => checked(known, value)?,
+        };
+        self.values.insert(known.name.to_string(), value.clone());
+        Ok(known.reported.then(|| (known.name.to_string(), value)))
+    }
+
+    /// Resets everything that was set.
+    pub fn reset_all(&mut self) -> Vec<(String, String)> {
+        let user = self.values.get("session_authorization").cloned();
+        let changed: Vec<String> = std::mem::take(&mut self.values).into_keys().collect();
+        if let Some(user) = user {
+            self.values.insert("session_authorization".into(), user);
+        }
+        let told = |name: String| {
+            find(&name)
+                .filter(|k| k.reported && k.name != "session_authorization")
+                .map(|k| (k.name.to_string(), k.default.to_string()))
+        };
+        changed.into_iter().filter_map(told).collect()
+    }
+
+    /// What differs in `self` of what clients are told, against `other`.
+    pub fn told_differences(&self, other: &SessionSettings) -> Vec<(String, String)> {
+        let value = |settings: &SessionSettings, known: &Known| {
+            settings.values.get(known.name).cloned().unwrap_or_else(|| known.default.into())
+        };
+        KNOWN
+            .iter()
+            .filter(|known| known.reported && value(self, known) != value(other, known))
+            .map(|known| (known.name.to_string(), value(self, known)))
+            .collect()
+    }
+
+    /// All that clients are told at the start.
+    pub fn told(&self) -> Vec<(String, String)> {
+        KNOWN
+            .iter()
+            .filter(|known| known.reported)
+            .map(|known| (known.name.to_string(), self.values.get(known.name).cloned().unwrap_or_else(|| known.default.into())))
+            .collect()
+    }
+
+    /// All settings: name, value, description; sorted.
+    pub fn all(&self) -> Vec<(String, String, String)> {
+        let mut rows: Vec<_> = KNOWN
+            .iter()
+            .map(|known| {
+                (
+                    known.name.to_string(),
+                    self.values.get(known.name).cloned().unwrap_or_else(|| known.default.into()),
+                    known.description.to_string(),
+                )
+            })
+            .collect();
+        rows.extend(
+            self.values
+                .iter()
+                .filter(|(name, _)| find(name).is_none())
+                .map(|(name, value)| (name.clone(), value.clone(), "the client's own".to_string())),
+        );
+        rows.sort();
+        rows
+    }
+
+    /// The schemas that unqualified names are looked up in.
+    pub fn search_path(&self) -> Vec<String> {
+        let text = self.get("search_path").unwrap_or_default();
+        let user = self.get("session_authorization").unwrap_or_default();
+        let name = |part: &str| {
+            let part = part.trim();
+            match part.strip_prefix('"').and_then(|p| p.strip_suffix('"')) {
+                Some(quoted) => quoted.replace("\"\"", "\""),
+                None => part.trim_matches('\'').to_lowercase(),
+            }
+        };
+        text.split(',')
+            .map(name)
+            .map(|part| if part == "$user" { user.clone() } else { part })
+            .filter(|part| !part.is_empty())
+            .collect()
+    }
+
+    /// `statement_timeout`, none if off.
+    pub fn statement_timeout(&self) -> Option<Duration> {
+        self.duration("statement_timeout")
+    }
+
+    /// How long a statement waits for a table's lock.
+    pub fn lock_timeout(&self) -> Duration {
+        self.duration("lock_timeout").unwrap_or(Duration::from_secs(10))
+    }
+
+    fn duration(&self, name: &str) -> Option<Duration> {
+        let ms = self.get(name).ok().and_then(|text| parse_duration_ms(&text)).unwrap_or(0);
+        (ms > 0).then(|| Duration::from_millis(ms))
+    }
+
+    /// The session's time zone.
+    pub fn time_zone(&self) -> SessionTimeZone {
+        let name = self.get("TimeZone").unwrap_or_default();
+        SessionTimeZone::parse(&name).unwrap_or(OutputSettings::default().time_zone)
+    }
+
+    /// What encoders need.
+    pub fn output(&self) -> OutputSettings {
+        let escape = self.get("bytea_output").is_ok_and(|v| v == "escape");
+        OutputSettings {
+            time_zone: self.time_zone(),
+            bytea_output: if escape { ByteaOutput::Escape } else { ByteaOutput::Hex },
+            extra_float_digits: self.get("extra_float_digits").ok().and_then(|v| v.parse().ok()).unwrap_or(1),
+        }
+    }
+
+    /// How a query that is read once is planned.
+    pub fn planning(&self) -> thalweg_planner::SessionSettings {
+        let zone = match self.time_zone() {
+            SessionTimeZone::Named(zone) => zone.name().to_string(),
+            SessionTimeZone::Fixed(offset) => offset.to_string(),
+        };
+        thalweg_planner::SessionSettings {
+            time_zone: if zone == "UTC" { "+00:00".into() } else { zone },
+            target_partitions: self.get("target_partitions").ok().and_then(|v| v.parse().ok()).unwrap_or(2),
+            ..thalweg_planner::SessionSettings::default()
+        }
+    }
+}
+
+/// Postgres's other spellings of a setting's name.
+fn canonical(name: &str) -> String {
+    let lower = name.to_lowercase();
+    let lower = match lower.as_str() {
+        "time zone" => "timezone",
+        "transaction isolation level" => "transaction_isolation",
+        "session authorization" => "session_authorization",
+        "names" => "client_encoding",
+        other => other,
+    };
+    find(lower).map_or_else(|| lower.to_string(), |known| known.name.to_string())
+}
+
+fn unknown(name: &str) -> SqlError {
+    let error = SqlError::new(SqlState::UndefinedObject, format!("unrecognized configuration parameter \"{name}\""));
+    match suggest::nearest(name, KNOWN.iter().map(|known| known.name)) {
+        Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
+        None => error,
+    }
+}
+
+fn checked(known: &Known, value: &str) -> SqlResult<String> {
+    let invalid = || SqlError::invalid_parameter(format!("invalid value for parameter \"{}\": \"{value}\"", known.name));
+    let text = value.trim().trim_matches('\'');
+    Ok(match known.kind {
+        Kind::Fixed => {
+            return Err(SqlError::new(
+                SqlState::ObjectNotInPrerequisiteState,
+                format!("parameter \"{}\" cannot be changed", known.name),
+            ));
+        }
+        Kind::Free => value.to_string(),
+        Kind::Words(words) => {
+            let word = words.iter().find(|word| word.eq_ignore_ascii_case(text));
+            let word = word.ok_or_else(|| invalid().with_hint(format!("Available values: {}.", words.join(", "))))?;
+            if known.name == "client_encoding" { "UTF8".into() } else { (*word).to_string() }
+        }
+        Kind::Switch => match text.to_lowercase().as_str() {
+            "on" | "true" | "yes" | "1" => "on".into(),
+            "off" | "false" | "no" | "0" => "off".into(),
+            _ => return Err(invalid()),
+        },
+        Kind::Number(least, most) => {
+            let number: i64 = text.parse().map_err(|_| invalid())?;
+            if !(least..=most).contains(&number) {
+                return Err(SqlError::invalid_parameter(format!(
+                    "{number} is outside the valid range for parameter \"{}\" ({least} .. {most})",
+                    known.name
+                )));
+            }
+            number.to_string()
+        }
+        Kind::Duration => {
+            let ms = parse_duration_ms(text).ok_or_else(invalid)?;
+            if ms == 0 { "0".into() } else { format!("{ms}ms") }
+        }
+        Kind::TimeZone => SessionTimeZone::parse(text).ok_or_else(invalid)?.name(),
+        Kind::DateStyle => {
+            let parts: Vec<String> = text.split(',').map(|p| p.trim().to_uppercase()).collect();
+            if parts.iter().any(|p| !["ISO", "MDY", "DMY", "YMD"].contains(&p.as_str())) {
+                return Err(invalid().with_hint("Only the ISO style is supported."));
+            }
+            let order = parts.iter().find(|p| *p != "ISO").map_or("MDY", String::as_str);
+            format!("ISO, {order}")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

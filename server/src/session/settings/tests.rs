@@ -1,0 +1,33 @@
+use super::*;
+
+#[test]
+fn d21_an_unknown_setting_is_refused_with_the_nearest_known_one() {
+    let error = SessionSettings::default().set("statment_timeout", Some("1s")).unwrap_err();
+    assert_eq!(error.state, SqlState::UndefinedObject);
+    assert_eq!(error.hint.as_deref(), Some("Did you mean \"statement_timeout\"?"));
+}
+
+#[test]
+fn names_are_found_in_any_case_and_shown_in_their_own() {
+    let mut settings = SessionSettings::default();
+    assert_eq!(settings.set("timezone", Some("Europe/Berlin")).unwrap(), Some(("TimeZone".into(), "Europe/Berlin".into())));
+    assert_eq!(settings.get("TIMEZONE").unwrap(), "Europe/Berlin");
+    assert_eq!(SessionSettings::spelling("datestyle"), "DateStyle");
+}
+
+#[test]
+fn durations_have_postgres_units() {
+    let mut settings = SessionSettings::default();
+    settings.set("statement_timeout", Some("2min")).unwrap();
+    assert_eq!(settings.statement_timeout(), Some(Duration::from_secs(120)));
+    settings.set("statement_timeout", None).unwrap();
+    assert_eq!(settings.statement_timeout(), None);
+}
+
+#[test]
+fn the_search_path_knows_the_user_and_quotes() {
+    let mut settings = SessionSettings::of_user("ann");
+    assert_eq!(settings.search_path(), ["ann", "public"]);
+    settings.set("search_path", Some("\"Mixed\", Lower")).unwrap();
+    assert_eq!(settings.search_path(), ["Mixed", "lower"]);
+}

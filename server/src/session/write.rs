@@ -1,0 +1,338 @@
+//! `INSERT`, `UPDATE`, `DELETE`, `COPY`.
+
+use super::ClientSession;
+use super::read::result_columns;
+use super::transaction::Transaction;
+use crate::database::change::{self, Change, Kind};
+use crate::database::query::Statement as Running;
+use crate::wire::copy as wire_copy;
+use crate::wire::session::{CopySink, Outcome, ResultColumn, RowTag, StatementDescription};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::scalar::ScalarValue;
+use futures::StreamExt;
+use std::sync::Arc;
+use thalweg_catalog::{CatalogObject, Column, Delta, SqlError, SqlResult, SqlState, SqlType};
+use thalweg_planner::Statement;
+use thalweg_planner::dml::{self, BoundChange};
+use thalweg_planner::statement::{Copy, CopyDirection, CopyFormat, CopyOptions, Name, Word};
+use tokio::sync::OwnedMutexGuard;
+
+fn bind_change(running: &Running, statement: &Statement, declared: &[Option<SqlType>]) -> SqlResult<BoundChange> {
+    let relations = running.relation_source();
+    let scope = running.scope(&relations);
+    match statement {
+        Statement::Insert(insert) => dml::bind_insert(&running.planner, insert, &scope, declared),
+        Statement::Update(update) => dml::bind_update(&running.planner, update, &scope, declared),
+        Statement::Delete(delete) => dml::bind_delete(&running.planner, delete, &scope, declared),
+        _ => Err(SqlError::internal("not a change of data")),
+    }
+}
+
+/// The rows of `RETURNING`.
+fn returned(
+    running: &Running,
+    plan: &LogicalPlan,
+    table: &CatalogObject,
+    rows: &RecordBatch,
+) -> SqlResult<(Vec<ResultColumn>, RecordBatch)> {
+    let returning = dml::returning_exprs(&running.planner, plan, table, crate::database::now_us())?;
+    let arrays: Vec<ArrayRef> = returning
+        .exprs
+        .iter()
+        .map(|expr| {
+            expr.evaluate(rows).and_then(|value| value.into_array(rows.num_rows())).map_err(|e| thalweg_planner::sql_error(&e))
+        })
+        .collect::<SqlResult<_>>()?;
+    let fields: Vec<_> = returning
+        .columns
+        .iter()
+        .zip(&arrays)
+        .map(|(c, a)| arrow::datatypes::Field::new(&c.name, a.data_type().clone(), true))
+        .collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+        .map_err(|e| thalweg_planner::errors::arrow_error(&e))?;
+    Ok((result_columns(&returning.columns), batch))
+}
+
+impl ClientSession {
+    pub(super) fn describe_change(
+        &mut self,
+        statement: &Statement,
+        declared: &[Option<SqlType>],
+    ) -> SqlResult<StatementDescription> {
+        let running = self.running();
+        let bound = bind_change(&running, statement, declared)?;
+        let columns = match &bound.returning {
+            None => None,
+            Some(plan) => Some(result_columns(&running.describe(plan)?)),
+        };
+        Ok(StatementDescription { params: bound.parameters.iter().map(SqlType::oid).collect(), columns })
+    }
+
+    pub(super) async fn change(&mut self, statement: &Statement, params: &[ScalarValue]) -> SqlResult<Outcome> {
+        let declared: Vec<Option<SqlType>> = params.iter().map(|v| SqlType::from_arrow(&v.data_type()).ok()).collect();
+        // The table is found first, to be locked before anything is read.
+        let table = bind_change(&self.running(), statement, &declared)?.table;
+        let kind = match statement {
+            Statement::Insert(_) => Kind::Insert,
+            Statement::Update(_) => Kind::Update,
+            _ => Kind::Delete,
+        };
+        let lock = self.lock_if_needed(&table, &kind).await?;
+        self.seen = self.seen.max(self.database.written(table.id));
+        let running = self.running();
+        let bound = bind_change(&running, statement, &declared)?;
+        let rows = running.run(bound.plan, params).await?;
+        let schema = change_schema(&table, &kind);
+        let rows = change::collect(rows, &schema).await?;
+        let change = self.checked(&running, &kind, &table, &rows).await?;
+        let answer = match &bound.returning {
+            None => None,
+            Some(plan) => Some(returned(&running, plan, &table, &change.returned)?),
+        };
+        let count = change.rows;
+        self.write_change(change, lock).await?;
+        let verb = match kind {
+            Kind::Insert => "INSERT 0",
+            Kind::Update => "UPDATE",
+            Kind::Delete => "DELETE",
+        };
+        Ok(match answer {
+            None => Outcome::Tag(format!("{verb} {count}")),
+            Some((columns, batch)) => {
+                let rows = futures::stream::once(async move { Ok(batch) }).boxed();
+                Outcome::Rows { columns, rows, tag: RowTag::Counted(verb) }
+            }
+        })
+    }
+
+    /// The table's lock, if the change depends on what the table holds and the transaction does not have it yet.
+    async fn lock_if_needed(&mut self, table: &CatalogObject, kind: &Kind) -> SqlResult<Option<OwnedMutexGuard<()>>> {
+        let depends = !matches!(kind, Kind::Insert) || !table.key().is_empty();
+        if !depends || self.transaction.as_ref().is_some_and(|t| t.holds(table.id)) {
+            return Ok(None);
+        }
+        let lock = self.database.table_lock(table.id).lock_owned();
+        match tokio::time::timeout(self.settings.lock_timeout(), lock).await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(_) => Err(SqlError::new(SqlState::LockNotAvailable, "canceling statement due to lock timeout")
+                .with_detail(format!("Another transaction has changed table \"{}\" and not ended.", table.name))
+                .with_hint("Set lock_timeout to wait longer.")),
+        }
+    }
+
+    async fn checked(
+        &mut self,
+        running: &Running,
+        kind: &Kind,
+        table: &Arc<CatalogObject>,
+        rows: &RecordBatch,
+    ) -> SqlResult<Change> {
+        let pending = self.transaction.as_ref().and_then(|t| t.written().remove(&table.id)).unwrap_or_default();
+        let reading = match kind {
+            Kind::Delete => None,
+            _ if table.key().is_empty() || rows.num_rows() == 0 => None,
+            _ => Some(change::committed(running, table.id).await?),
+        };
+        change::change_of(kind, table, rows, &pending, reading.as_ref())
+    }
+
+    async fn write_change(&mut self, change: Change, lock: Option<OwnedMutexGuard<()>>) -> SqlResult<()> {
+        match &mut self.transaction {
+            Some(transaction) => {
+                transaction.add(change.table, change.delta, lock);
+                Ok(())
+            }
+            None => {
+                if !change.delta.is_empty() {
+                    let epoch = self.database.write(vec![(change.table, change.delta)]).await?;
+                    self.seen = self.seen.max(epoch);
+                }
+                drop(lock);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) async fn copy(&mut self, copy: &Copy, params: &[ScalarValue]) -> SqlResult<Outcome> {
+        let options = copy_options(&copy.options)?;
+        match &copy.direction {
+            CopyDirection::ToFromRelation { name, columns } => {
+                let list = if columns.is_empty() {
+                    "*".to_string()
+                } else {
+                    columns.iter().map(|c| quoted(&c.value)).collect::<Vec<_>>().join(", ")
+                };
+                let relation = match &name.schema {
+                    Some(schema) => format!("{}.{}", quoted(schema), quoted(&name.name)),
+                    None => quoted(&name.name),
+                };
+                let query = thalweg_planner::parse_query(&format!("SELECT {list} FROM {relation}"))?;
+                let (columns, rows) = self.rows(&query, &[]).await?;
+                Ok(Outcome::CopyOut { columns, rows, options })
+            }
+            CopyDirection::ToFromQuery(query) => {
+                let (columns, rows) = self.rows(&query.query, params).await?;
+                Ok(Outcome::CopyOut { columns, rows, options })
+            }
+            CopyDirection::ToFromStatement(statement) => match self.change(statement, params).await? {
+                Outcome::Rows { columns, rows, .. } => Ok(Outcome::CopyOut { columns, rows, options }),
+                _ => Err(SqlError::unsupported("COPY query must have a RETURNING clause")),
+            },
+            CopyDirection::ToFromSubscribe(subscribe) => {
+                let (columns, rows) = self.follow(subscribe).await?;
+                Ok(Outcome::CopyOut { columns, rows, options })
+            }
+            CopyDirection::From { name, columns } => self.copy_in(name, columns, options).await,
+        }
+    }
+
+    async fn copy_in(&mut self, name: &Name, columns: &[Word], options: wire_copy::CopyOptions) -> SqlResult<Outcome> {
+        let running = self.running();
+        let relations = running.relation_source();
+        let table = dml::writable(name, &running.scope(&relations))?;
+        let places = if columns.is_empty() {
+            (0..table.columns.len()).collect()
+        } else {
+            columns.iter().map(|word| place_of(&table, word)).collect::<SqlResult<Vec<usize>>>()?
+        };
+        let lock = self.lock_if_needed(&table, &Kind::Insert).await?;
+        let given: Vec<Column> = places.iter().map(|p| Column { nullable: true, ..table.columns[*p].clone() }).collect();
+        let transaction =
+            self.transaction.as_ref().map(Transaction::written).map(|mut w| w.remove(&table.id).unwrap_or_default());
+        let defaults = self.defaults(&table, &places).await?;
+        let database = Arc::clone(&self.database);
+        let sink = TableCopy {
+            running: self.running(),
+            database,
+            table: Arc::clone(&table),
+            places,
+            defaults,
+            pending: transaction.unwrap_or_default(),
+            batches: vec![],
+            lock,
+        };
+        if self.transaction.is_some() {
+            return Err(SqlError::unsupported("COPY FROM inside a transaction block is not supported")
+                .with_hint("Run it outside the block: it is written as a whole or not at all."));
+        }
+        Ok(Outcome::CopyIn { columns: given, options, relation: table.name.clone(), sink: Box::new(sink) })
+    }
+
+    /// The default values of the columns that are not given.
+    async fn defaults(&mut self, table: &CatalogObject, given: &[usize]) -> SqlResult<Vec<Option<ScalarValue>>> {
+        let mut defaults = vec![];
+        for (place, column) in table.columns.iter().enumerate() {
+            let value = match &column.default {
+                Some(text) if !given.contains(&place) => {
+                    let query = thalweg_planner::parse_query(&format!("SELECT {text}"))?;
+                    let (_, mut rows) = self.rows(&query, &[]).await?;
+                    let first = rows.next().await.ok_or_else(|| SqlError::internal("a default has no value"))??;
+                    let value = ScalarValue::try_from_array(first.column(0), 0).map_err(|e| thalweg_planner::sql_error(&e))?;
+                    Some(value.cast_to(&column.sql_type.to_arrow()).map_err(|e| thalweg_planner::sql_error(&e))?)
+                }
+                _ => None,
+            };
+            defaults.push(value);
+        }
+        Ok(defaults)
+    }
+}
+
+/// The columns that a statement's rows have.
+fn change_schema(table: &CatalogObject, kind: &Kind) -> SchemaRef {
+    let one = change::unchecked_schema(table);
+    match kind {
+        Kind::Insert | Kind::Delete => one,
+        Kind::Update => {
+            let fields: Vec<_> = one.fields().iter().chain(one.fields()).cloned().collect();
+            Arc::new(Schema::new(fields))
+        }
+    }
+}
+
+fn place_of(table: &CatalogObject, word: &Word) -> SqlResult<usize> {
+    table.columns.iter().position(|c| c.name == word.value).ok_or_else(|| {
+        SqlError::new(
+            SqlState::UndefinedColumn,
+            format!("column \"{}\" of relation \"{}\" does not exist", word.value, table.name),
+        )
+        .at(word.position)
+    })
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn copy_options(options: &CopyOptions) -> SqlResult<wire_copy::CopyOptions> {
+    let one = |what: &str, text: &Option<String>| match text {
+        None => Ok(None),
+        Some(text) if text.len() == 1 => Ok(Some(text.as_bytes()[0])),
+        Some(_) => Err(SqlError::unsupported(format!("COPY {what} must be a single one-byte character"))),
+    };
+    let format = match options.format {
+        CopyFormat::Text => wire_copy::CopyFormat::Text,
+        CopyFormat::Csv => wire_copy::CopyFormat::Csv,
+        CopyFormat::Binary => wire_copy::CopyFormat::Binary,
+    };
+    let mut chosen = wire_copy::CopyOptions::of_format(format);
+    chosen.header = options.header;
+    chosen.delimiter = one("delimiter", &options.delimiter)?.unwrap_or(chosen.delimiter);
+    chosen.null = options.null.clone().unwrap_or(chosen.null);
+    chosen.quote = one("quote", &options.quote)?.unwrap_or(chosen.quote);
+    // In CSV the escape is the quote unless something else is asked for.
+    chosen.escape = one("escape", &options.escape)?.unwrap_or(chosen.quote);
+    Ok(chosen)
+}
+
+/// Rows of a `COPY … FROM STDIN`, written together at its end.
+struct TableCopy {
+    running: Running,
+    database: Arc<crate::database::Database>,
+    table: Arc<CatalogObject>,
+    places: Vec<usize>,
+    defaults: Vec<Option<ScalarValue>>,
+    pending: Vec<Delta>,
+    batches: Vec<RecordBatch>,
+    lock: Option<OwnedMutexGuard<()>>,
+}
+
+#[async_trait]
+impl CopySink for TableCopy {
+    async fn write(&mut self, batch: RecordBatch) -> SqlResult<()> {
+        let schema = change::unchecked_schema(&self.table);
+        let mut columns: Vec<ArrayRef> = vec![];
+        for (place, field) in schema.fields().iter().enumerate() {
+            columns.push(match (self.places.iter().position(|p| *p == place), &self.defaults[place]) {
+                (Some(given), _) => Arc::clone(batch.column(given)),
+                (None, Some(value)) => value.to_array_of_size(batch.num_rows()).map_err(|e| thalweg_planner::sql_error(&e))?,
+                (None, None) => new_null_array(field.data_type(), batch.num_rows()),
+            });
+        }
+        let batch = RecordBatch::try_new(schema, columns).map_err(|e| thalweg_planner::errors::arrow_error(&e))?;
+        self.batches.push(batch);
+        Ok(())
+    }
+
+    async fn finish(self: Box<Self>) -> SqlResult<u64> {
+        let rows = concat_batches(&change::unchecked_schema(&self.table), &self.batches)
+            .map_err(|e| thalweg_planner::errors::arrow_error(&e))?;
+        let reading = match self.table.key().is_empty() || rows.num_rows() == 0 {
+            true => None,
+            false => Some(change::committed(&self.running, self.table.id).await?),
+        };
+        let change = change::change_of(&Kind::Insert, &self.table, &rows, &self.pending, reading.as_ref())?;
+        let count = change.rows;
+        if count > 0 {
+            self.database.write(vec![(change.table, change.delta)]).await?;
+        }
+        drop(self.lock);
+        Ok(count)
+    }
+}
