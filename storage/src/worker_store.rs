@@ -13,8 +13,8 @@ use crate::state::{
 };
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, LogLevel, MergeOperands, Options, WriteBatch,
-    WriteBufferManager,
+    BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, LogLevel, MergeOperands,
+    Options, WriteBatch, WriteBufferManager,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -69,8 +69,14 @@ fn rocksdb_options(options: &WorkerStoreOptions) -> Options {
     blocks.set_whole_key_filtering(true);
     // Indexes and filters are in the cache too, so that the budget holds however much there is on disk.
     blocks.set_cache_index_and_filter_blocks(true);
+    blocks.set_cache_index_and_filter_blocks_with_high_priority(true);
     blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
-    blocks.set_block_size(8 << 10);
+    // In pieces: a whole filter of half a megabyte read for one key would push everything else out of a small cache.
+    blocks.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
+    blocks.set_partition_filters(true);
+    blocks.set_metadata_block_size(4 << 10);
+    blocks.set_pin_top_level_index_and_filter(true);
+    blocks.set_block_size(4 << 10);
     blocks.set_format_version(5);
 
     // Write buffers are charged to the cache. They take a quarter of it at most, in pieces that allow one to be written out

@@ -10,6 +10,7 @@
 use super::EncodedRows;
 use super::database::{BatchWriter, Database, stored_key};
 use super::directory::StoredTable;
+use super::known_keys::{self, KnownKeys};
 use super::{FlushStats, RowCodec, StateTable};
 use crate::error::{StorageError, StorageResult};
 use records::{DIRTY, FRESH, PRESENT, Records, STORED, USED};
@@ -52,8 +53,8 @@ struct Groups {
     dead: Vec<u32>,
     /// Groups that are there, in memory.
     present: usize,
-    /// Every group is in memory: what is not found there is not stored.
-    complete: bool,
+    /// What may be stored of what is not in memory. None if the table was restored: anything may.
+    evicted: Option<KnownKeys>,
 }
 
 impl GroupTable {
@@ -67,7 +68,7 @@ impl GroupTable {
         let codec = RowCodec::new(&spec.key)?;
         let groups = Groups {
             records: Records::new(width, codec.fixed_width()),
-            complete: database.is_empty(table.table_id)?,
+            evicted: database.is_empty(table.table_id)?.then(KnownKeys::default),
             codec,
             database,
             table,
@@ -186,7 +187,9 @@ impl Groups {
                     Some(found) => slot.0 = found,
                     None => {
                         slot.0 = self.make(*hash, key)?;
-                        missing.push(slot.0);
+                        if self.evicted.as_ref().is_none_or(|evicted| evicted.may_contain(*hash)) {
+                            missing.push(slot.0);
+                        }
                         continue;
                     }
                 }
@@ -232,7 +235,7 @@ impl Groups {
 
     /// Reads the values of groups that were not in memory.
     fn load(&mut self, missing: &[u32]) -> StorageResult<()> {
-        if self.complete || missing.is_empty() {
+        if missing.is_empty() {
             return Ok(());
         }
         let keys = missing.iter().map(|slot| self.stored_key(*slot)).collect::<Vec<_>>();
@@ -311,9 +314,6 @@ impl Groups {
                 visit(self.records.hash(slot), self.records.key(slot), self.records.value(slot))?;
             }
         }
-        if self.complete {
-            return Ok(());
-        }
         super::scan_hashed(
             &self.database,
             &self.table,
@@ -379,8 +379,14 @@ impl StateTable for SharedGroups {
 
     fn evict(&self, bytes: usize) {
         self.with(|groups| {
-            if groups.records.evict(bytes) {
-                groups.complete = false;
+            let known = known_keys::within(&mut groups.evicted, bytes);
+            let evicted = &mut groups.evicted;
+            let note = |hash| {
+                if let Some(evicted) = evicted {
+                    evicted.insert(hash);
+                }
+            };
+            if groups.records.evict(bytes.saturating_sub(known), note) {
                 groups.present = groups.records.index.slots().filter(|s| groups.records.flags(*s) & PRESENT != 0).count();
                 groups.list_dirty();
             }
@@ -390,7 +396,9 @@ impl StateTable for SharedGroups {
     fn memory_bytes(&self) -> usize {
         // SAFETY: reads lengths and capacities only, which no lent reference covers; no other thread has the cell.
         let groups = unsafe { &*self.groups.get() };
-        groups.records.memory_bytes() + (groups.dirty.capacity() + groups.fresh.capacity()) * size_of::<u32>()
+        groups.records.memory_bytes()
+            + groups.evicted.as_ref().map_or(0, KnownKeys::memory_bytes)
+            + (groups.dirty.capacity() + groups.fresh.capacity()) * size_of::<u32>()
     }
 
     fn hot_entries(&self) -> usize {

@@ -7,6 +7,7 @@ mod database;
 pub mod directory;
 pub mod group;
 pub mod inspect;
+mod known_keys;
 mod slot_index;
 pub mod sorted;
 pub mod testing;

@@ -142,3 +142,6 @@ impl SlotIndex {
 fn buckets_for(capacity: usize) -> usize {
     (capacity * 10).div_ceil(7).next_power_of_two().max(8)
 }
+
+#[cfg(test)]
+mod tests;

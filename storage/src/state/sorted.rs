@@ -1,13 +1,14 @@
 //! Ordered entries by key: the sides of a join, the rows of a top-N group, the values under `MIN`, `MAX` and `DISTINCT`.
 //!
 //! A key is in memory with all its entries or not at all. Bounded by `OperatorState::shrink`, which writes what is dirty and evicts
-//! whole keys that were not used lately. Once a key has been evicted, a key that is not in memory costs a read; that a key has
-//! no entries is remembered too, so that probing in vain costs one read and not many.
+//! whole keys that were not used lately. A key that may have been evicted costs a read; that it has no entries is remembered too, so
+//! that probing in vain costs one read and not many.
 //!
 //! A stored value is: count, extra (i64 each), and the length of the key (u32), which tells key and sub-key apart; all little-endian.
 
 use super::database::{BatchWriter, Database, damaged, stored_key};
 use super::directory::StoredTable;
+use super::known_keys::{self, KnownKeys};
 use super::slot_index::SlotIndex;
 use super::{FlushStats, RowCodec, StateTable};
 use crate::error::StorageResult;
@@ -45,8 +46,8 @@ pub(crate) struct Keys {
     dirty: Vec<u32>,
     /// What keys and entries hold on the heap.
     heap_bytes: usize,
-    /// Every key is in memory: what is not found there is not stored.
-    complete: bool,
+    /// What may be stored of what is not in memory. None if the table was restored: anything may.
+    evicted: Option<KnownKeys>,
 }
 
 #[derive(Default)]
@@ -88,7 +89,7 @@ impl SortedTable {
     pub(crate) fn open(database: Arc<Database>, table: Arc<StoredTable>) -> StorageResult<(SortedTable, Rc<RefCell<Keys>>)> {
         let keys = Rc::new(RefCell::new(Keys {
             codec: RowCodec::new(&table.spec.key)?,
-            complete: database.is_empty(table.table_id)?,
+            evicted: database.is_empty(table.table_id)?.then(KnownKeys::default),
             database,
             table,
             index: SlotIndex::default(),
@@ -203,9 +204,6 @@ impl SortedTable {
         for slot in keys.slots.iter().filter(|s| s.entries.live() > 0) {
             visit(slot.hash, &slot.key)?;
         }
-        if keys.complete {
-            return Ok(());
-        }
         let key_bytes = |value: &[u8], _: &[u8]| Ok(Entry::of_stored(value)?.1);
         super::scan_hashed(&keys.database, &keys.table, &keys.codec, key_bytes, |hash, key, _| {
             if keys.find(hash, key).is_none() { visit(hash, key) } else { Ok(()) }
@@ -234,7 +232,7 @@ impl Keys {
                 self.slots[slot as usize].used = true;
                 Ok(Some(slot))
             }
-            None if self.complete => Ok(None),
+            None if self.evicted.as_ref().is_some_and(|evicted| !evicted.may_contain(hash)) => Ok(None),
             None => {
                 let entries = self.load(hash, key)?;
                 Ok(Some(self.insert(hash, key, entries)))
@@ -286,7 +284,7 @@ impl Keys {
         let before = found.entries.memory_bytes();
         let result = change(&mut found.entries);
         self.heap_bytes = self.heap_bytes - before + found.entries.memory_bytes();
-        if found.entries.is_blank() && self.complete {
+        if found.entries.is_blank() && self.evicted.is_some() {
             self.release(slot);
         } else if !found.dirty {
             found.dirty = true;
@@ -328,6 +326,7 @@ impl Keys {
         self.heap_bytes
             + self.slots.capacity() * size_of::<KeyEntries>()
             + self.index.memory_bytes()
+            + self.evicted.as_ref().map_or(0, KnownKeys::memory_bytes)
             + (self.free.capacity() + self.dirty.capacity()) * size_of::<u32>()
     }
 }
@@ -363,6 +362,7 @@ impl StateTable for RefCell<Keys> {
 
     fn evict(&self, bytes: usize) {
         let keys = &mut *self.borrow_mut();
+        known_keys::within(&mut keys.evicted, bytes);
         let memory = keys.memory_bytes();
         let mut surplus = memory.saturating_sub(bytes);
         if surplus == 0 {
@@ -371,7 +371,7 @@ impl StateTable for RefCell<Keys> {
         let size = |found: &KeyEntries| size_of::<KeyEntries>() + 12 + allocated(found.key.len()) + found.entries.memory_bytes();
         let idle = keys.slots.iter().filter(|f| f.taken && !f.dirty && !f.used).map(size).sum::<usize>();
         let mut surplus_used = surplus.saturating_sub(idle);
-        let mut dropped = false;
+        let mut evicted = keys.evicted.take();
         keys.retain(|found| {
             let quota = if found.used { &mut surplus_used } else { &mut surplus };
             found.used = false;
@@ -379,10 +379,12 @@ impl StateTable for RefCell<Keys> {
                 return true;
             }
             *quota = quota.saturating_sub(size(found));
-            dropped = true;
+            if let Some(evicted) = evicted.as_mut().filter(|_| found.entries.live() > 0) {
+                evicted.insert(found.hash);
+            }
             false
         });
-        keys.complete &= !dropped;
+        keys.evicted = evicted;
     }
 
     fn memory_bytes(&self) -> usize {

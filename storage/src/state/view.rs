@@ -228,7 +228,9 @@ impl StateTable for RefCell<Writer> {
     }
 
     /// Layers go by flushing, which comes before this.
-    fn evict(&self, _bytes: usize) {}
+    fn evict(&self, bytes: usize) {
+        self.borrow_mut().evict(bytes);
+    }
 
     fn memory_bytes(&self) -> usize {
         self.borrow().memory_bytes()

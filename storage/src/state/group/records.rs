@@ -192,9 +192,9 @@ impl Records {
         self.index.memory_bytes() + self.bytes.capacity() + self.keys.capacity() + self.free.capacity() * size_of::<u32>()
     }
 
-    /// Drops clean records until about `bytes` are held, those first that were not used since the last time. Says whether any was
-    /// dropped; then all slots are others.
-    pub(super) fn evict(&mut self, bytes: usize) -> bool {
+    /// Drops clean records until about `bytes` are held, those first that were not used since the last time. Gives
+    /// `note` the hashes of those that went, and says whether any did; then all slots are others.
+    pub(super) fn evict(&mut self, bytes: usize, mut note: impl FnMut(u64)) -> bool {
         let (count, memory) = (self.index.len(), self.memory_bytes());
         let clean = self.index.slots().map(|slot| self.flags(slot)).filter(|flags| flags & DIRTY == 0);
         let (idle, used) =
@@ -214,6 +214,7 @@ impl Records {
             let quota = if flags & USED == 0 { &mut drop_idle } else { &mut drop_used };
             if flags & DIRTY == 0 && *quota > 0 && flags != 0 {
                 *quota -= 1;
+                note(self.hash(slot));
             } else if flags != 0 {
                 kept.adopt(self, slot);
             }

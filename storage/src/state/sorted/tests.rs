@@ -155,16 +155,21 @@ fn entries_equal_a_map_of_maps_under_flushes_evictions_and_restarts() {
 }
 
 #[test]
-fn a_probe_in_vain_reads_the_database_once() {
+fn a_probe_in_vain_of_a_restored_table_reads_the_database_once() {
     let directory = tempfile::tempdir().unwrap();
-    let (_store, state, mut table) = open(directory.path());
+    let (store, state, mut table) = open(&directory.path().join("a"));
     let (keys, subs) = (keys(3), subs(2));
+    let known = |table: &SortedTable| table.keys.borrow().find(keys[2].0, &keys[2].1).is_some();
     table.add(keys[1].0, &keys[1].1, &subs[0], 1).unwrap();
     state.shrink(0).unwrap();
     assert_eq!(table.entries(keys[2].0, &keys[2].1).unwrap(), 0);
-    let known = table.keys.borrow().find(keys[2].0, &keys[2].1);
-    assert!(known.is_some(), "that there is nothing is remembered");
+    assert!(!known(&table), "it is known without a read that there is nothing");
+    store.checkpoint(&directory.path().join("b")).unwrap();
+    let (_store, state, mut table) = open(&directory.path().join("b"));
+    assert_eq!(table.entries(keys[2].0, &keys[2].1).unwrap(), 0);
+    assert!(known(&table), "that there is nothing is remembered");
     assert_eq!(state.flush().unwrap(), FlushStats::default());
+    assert_eq!(table.entries(keys[1].0, &keys[1].1).unwrap(), 1);
 }
 
 #[test]

@@ -184,7 +184,8 @@ impl Writer {
                 let touched = &self.touched[slot as usize];
                 touched.hash == hash && self.layers[touched.layer as usize].bare_key(touched.row as usize) == key
             });
-            if found.is_none() && !self.blank {
+            let may_be_stored = || self.stored_keys.as_ref().is_none_or(|stored| stored.may_contain(hash));
+            if found.is_none() && !self.blank && may_be_stored() {
                 missing.push((place, stored_key(self.layout.table_id, VNode::of_hash(hash), key, &[])));
             }
             olds.push(found.map_or(Old::Nothing, Old::Layer));

@@ -8,6 +8,7 @@ use crate::error::{StorageError, StorageResult};
 use crate::state::FlushStats;
 use crate::state::database::{BatchWriter, Database, counter_key, counter_value, stored_key};
 use crate::state::directory::StoredTable;
+use crate::state::known_keys::{self, KnownKeys};
 use crate::state::slot_index::SlotIndex;
 use arrow::datatypes::SchemaRef;
 use parking_lot::RwLock;
@@ -41,6 +42,8 @@ pub(crate) struct Writer {
     pub(super) rows: i64,
     /// Nothing is stored: what has not changed is not there.
     pub(super) blank: bool,
+    /// With a key: what may be stored. None if the view was restored: anything may.
+    pub(super) stored_keys: Option<KnownKeys>,
     pub(super) unmatched: u64,
 }
 
@@ -68,6 +71,7 @@ impl Writer {
             touched: Vec::new(),
             rows,
             blank,
+            stored_keys: blank.then(KnownKeys::default),
             unmatched: 0,
         })
     }
@@ -175,12 +179,17 @@ impl Writer {
         generations.previous = Some(previous);
     }
 
-    fn write_keyed(&self, writer: &mut BatchWriter<'_>) -> StorageResult<()> {
+    fn write_keyed(&mut self, writer: &mut BatchWriter<'_>) -> StorageResult<()> {
         for touched in &self.touched {
             let layer = &self.layers[touched.layer as usize];
             let (vnode, key) = (VNode::of_hash(touched.hash), layer.bare_key(touched.row as usize));
             match layer.change(touched.row as usize) {
-                Change::Row(Some(value)) => writer.put(self.layout.table_id, vnode, key, &[], value)?,
+                Change::Row(Some(value)) => {
+                    if let Some(stored) = &mut self.stored_keys {
+                        stored.insert(touched.hash);
+                    }
+                    writer.put(self.layout.table_id, vnode, key, &[], value)?;
+                }
                 // A key that came and went since the last flush is deleted in vain; to find that out would cost more.
                 _ => writer.delete(self.layout.table_id, vnode, key, &[])?,
             }
@@ -239,10 +248,18 @@ impl Writer {
         sums
     }
 
+    pub(super) fn evict(&mut self, bytes: usize) {
+        known_keys::within(&mut self.stored_keys, bytes);
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         let layers = |layers: &[Arc<Layer>]| layers.iter().map(|layer| layer.memory_bytes()).sum::<usize>();
         let previous = self.shared.generations.read().previous.as_ref().map_or(0, |g| layers(&g.layers.read()));
-        layers(&self.layers) + previous + self.index.memory_bytes() + self.touched.capacity() * size_of::<Touched>()
+        layers(&self.layers)
+            + previous
+            + self.stored_keys.as_ref().map_or(0, KnownKeys::memory_bytes)
+            + self.index.memory_bytes()
+            + self.touched.capacity() * size_of::<Touched>()
     }
 
     pub(super) fn hot_entries(&self) -> usize {
