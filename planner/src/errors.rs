@@ -174,6 +174,10 @@ const PLAN_ERRORS: [(&str, SqlState); 24] = [
 ];
 
 fn plan_error(message: &str) -> SqlError {
+    if message.contains(crate::functions::WINDOW_TIME_TYPE) {
+        return SqlError::new(SqlState::DatatypeMismatch, crate::functions::WINDOW_TIME_TYPE)
+            .with_hint("Cast it to timestamp or timestamptz in a subquery.");
+    }
     if let Some(rest) = message.split("Invalid function '").nth(1) {
         return function_not_found(rest);
     }
@@ -275,6 +279,9 @@ fn execution_error(message: &str) -> SqlError {
     {
         return SqlError::new(SqlState::NumericValueOutOfRange, "value out of range")
             .with_detail(format!("{}.", sentence(message)));
+    }
+    if let Some(name) = message.strip_prefix("Placeholder '").and_then(|rest| rest.split('\'').next()) {
+        return SqlError::new(SqlState::UndefinedParameter, format!("there is no parameter {name}"));
     }
     if lower.contains("more than one row") {
         return SqlError::new(SqlState::CardinalityViolation, "more than one row returned by a subquery used as an expression");

@@ -41,7 +41,8 @@ pub fn session_config(settings: &SessionSettings) -> SessionConfig {
     options.sql_parser.map_string_types_to_utf8view = false;
     options.sql_parser.collect_spans = true;
     options.sql_parser.dialect = datafusion::common::config::Dialect::PostgreSQL;
-    options.optimizer.filter_null_join_keys = true;
+    // It takes from the right of `NOT IN` the NULLs that hide every row.
+    options.optimizer.filter_null_join_keys = false;
     // Text is Utf8 in state, on the wire and in files; a view type in a plan would have to be cast back.
     options.optimizer.expand_views_at_output = false;
     options.execution.parquet.schema_force_view_types = false;

@@ -48,6 +48,17 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::yes(arithmetic::negate().call(vec![*inner])))
         }
         Expr::Cast(cast) => cast_expr(cast, schema),
+        // What is rounded to whole numbers has no digits behind the point.
+        Expr::ScalarFunction(call) if matches!(call.name(), "floor" | "ceil") && call.args.len() == 1 => {
+            match call.args[0].get_type(schema)? {
+                DataType::Decimal128(precision, scale) if scale > 0 => {
+                    let whole = (precision - scale as u8 + 1).min(38);
+                    let rounded = Box::new(Expr::ScalarFunction(call));
+                    Ok(Transformed::yes(Expr::Cast(Cast::new(rounded, DataType::Decimal128(whole, 0)))))
+                }
+                _ => Ok(Transformed::no(Expr::ScalarFunction(call))),
+            }
+        }
         other => Ok(Transformed::no(other)),
     }
 }

@@ -6,14 +6,15 @@
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, DFSchemaRef, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, WindowFunctionDefinition};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Union, WindowFunctionDefinition};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion::scalar::ScalarValue;
+use std::sync::Arc;
 
 /// Digits behind the point of what is averaged; DataFusion's average adds four.
 const AVERAGED_SCALE: i8 = 12;
@@ -22,7 +23,8 @@ const AVERAGED_SCALE: i8 = 12;
 const AVERAGED_PRECISION_MAX: u8 = 34;
 
 /// Functions whose result has the type of their arguments, so that a literal's type matters.
-const TYPED_BY_ARGUMENTS: [&str; 9] = ["coalesce", "nullif", "greatest", "least", "nvl", "nvl2", "make_array", "struct", "abs"];
+const TYPED_BY_ARGUMENTS: [&str; 10] =
+    ["coalesce", "nullif", "greatest", "least", "nvl", "nvl2", "make_array", "struct", "abs", "pg_typeof"];
 
 /// Aggregates whose result's type follows from the argument's.
 const TYPED_AGGREGATES: [&str; 6] = ["sum", "avg", "min", "max", "first_value", "last_value"];
@@ -51,7 +53,10 @@ fn rewrite(node: LogicalPlan, narrow: bool) -> Result<Transformed<LogicalPlan>> 
             Ok(Transformed::yes(named))
         }
         // A union's types must be known above it before DataFusion's own coercion comes by.
-        LogicalPlan::Union(union) => TypeCoercionRewriter::coerce_union(union).map(Transformed::yes),
+        LogicalPlan::Union(union) => {
+            let schema = typed_as_first(&union)?;
+            TypeCoercionRewriter::coerce_union(Union { schema, ..union }).map(Transformed::yes)
+        }
         node => {
             let schema = merge_schema(&node.inputs());
             let names = NamePreserver::new(&node);
@@ -64,6 +69,16 @@ fn rewrite(node: LogicalPlan, narrow: bool) -> Result<Transformed<LogicalPlan>> 
             .map_data(|node| node.recompute_schema())
         }
     }
+}
+
+/// A union's schema with the types of its first input, from which the coercion to all inputs starts.
+fn typed_as_first(union: &Union) -> Result<DFSchemaRef> {
+    let first = union.inputs[0].schema();
+    let typed = union.schema.iter().zip(first.fields()).map(|((qualifier, field), typed)| {
+        let field = field.as_ref().clone().with_data_type(typed.data_type().clone()).with_nullable(typed.is_nullable());
+        (qualifier.cloned(), Arc::new(field))
+    });
+    Ok(Arc::new(DFSchema::new_with_metadata(typed.collect(), union.schema.metadata().clone())?))
 }
 
 fn narrow_row(row: Vec<Expr>) -> Result<Vec<Expr>> {

@@ -81,9 +81,14 @@ fn s26_overflow_is_an_error() {
 
 #[test]
 fn s26_division_by_zero_is_an_error() {
-    for sql in
-        ["select 1 / 0", "select i4 / 0 from n", "select i4 % 0 from n", "select 1 / f8 from n", "select 1.5 / 0", "select mod(5, 0)"]
-    {
+    for sql in [
+        "select 1 / 0",
+        "select i4 / 0 from n",
+        "select i4 % 0 from n",
+        "select 1 / f8 from n",
+        "select 1.5 / 0",
+        "select mod(5, 0)",
+    ] {
         assert_eq!(error(sql).state.code(), "22012", "{sql}");
     }
     // What is not evaluated does no harm.
@@ -125,5 +130,8 @@ fn recursive_queries_keep_the_types_of_their_first_term() {
 #[test]
 fn s25_not_in_with_nulls_gives_nothing() {
     assert_eq!(rows("select id from n where id not in (select i4 from n)").expect("rows").len(), 0);
-    assert_eq!(rows("select id from n where id not in (select i4 from n where i4 is not null) order by 1").expect("rows"), ["1", "2", "3"]);
+    assert_eq!(
+        rows("select id from n where id not in (select i4 from n where i4 is not null) order by 1").expect("rows"),
+        ["1", "2", "3"]
+    );
 }

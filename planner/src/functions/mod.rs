@@ -2,6 +2,7 @@
 
 pub(crate) mod arithmetic;
 pub mod assign;
+mod now;
 mod pattern;
 pub(crate) mod text;
 mod time_zone;
@@ -12,10 +13,12 @@ use datafusion::common::Result;
 use datafusion::error::DataFusionError;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::SessionState;
+use datafusion::functions::{math, string};
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use std::sync::Arc;
 use thalweg_catalog::SqlError;
 
+pub(crate) use window::WINDOW_TIME_TYPE;
 pub use window::{WindowExpr, WindowFunction, window_expr};
 
 /// Adds the functions to a session's, in place of DataFusion's of the same names.
@@ -27,12 +30,16 @@ pub(crate) fn register(state: &mut SessionState) {
         text::functions(),
         time_zone::functions(),
         to_char::functions(),
+        now::functions(),
         pattern::functions(),
     ]
     .concat();
     for function in scalars {
         // Functions can be added to any session state; the result is the one that was there before.
         let _ = state.register_udf(Arc::new(function));
+    }
+    for (function, alias) in [(math::signum(), "sign"), (string::uuid(), "gen_random_uuid")] {
+        let _ = state.register_udf(Arc::new(function.as_ref().clone().with_aliases([alias])));
     }
     let every: AggregateUDF = datafusion::functions_aggregate::bool_and_or::bool_and_udaf().as_ref().clone();
     let _ = state.register_udaf(Arc::new(every.with_aliases(["every"])));

@@ -63,15 +63,27 @@ fn values_carried_by_text_are_checked() {
 #[test]
 fn the_server_says_what_it_is() {
     assert!(value("select version()").starts_with("PostgreSQL 16."));
-    assert_eq!(value("select pg_typeof(1), pg_typeof(1.5), pg_typeof('x'::varchar(3)), pg_typeof(now())"), "integer|numeric|character varying|timestamp with time zone");
+    assert_eq!(
+        value("select pg_typeof(1), pg_typeof(1.5), pg_typeof('x'::varchar(3)), pg_typeof(now())"),
+        "integer|numeric|character varying|timestamp with time zone"
+    );
 }
 
 #[test]
 fn common_functions_of_postgres_are_there() {
-    assert_eq!(value("select char_length('äb'), split_part('a/b', '/', 2), 'a' || 1, concat('a', null, 2), left('abc', 2)"), "2|b|a1|a2|ab");
-    assert_eq!(value("select abs(-5), round(2.5), round(1.256, 2), floor(1.5), ceil(1.2), power(2, 3), sign(-2)"), "5|3|1.26|1|2|8.0|-1.0");
+    assert_eq!(
+        value("select char_length('äb'), split_part('a/b', '/', 2), 'a' || 1, concat('a', null, 2), left('abc', 2)"),
+        "2|b|a1|a2|ab"
+    );
+    assert_eq!(
+        value("select abs(-5), round(2.5), round(1.256, 2), floor(1.5), ceil(1.2), power(2, 3), sign(-2)"),
+        "5|3|1.26|1|2|8.0|-1.0"
+    );
     assert_eq!(value("select date_trunc('hour', '2024-03-05 14:07:09'::timestamp)::text"), "2024-03-05 14:00:00");
     assert_eq!(value("select pg_catalog.lower('A'), greatest(1, 2), nullif(1, 1), coalesce(null, 3)"), "a|2|-|3");
-    assert_eq!(value("select 'abc' ~ 'b', 'ABC' ilike 'a%', 1 = any(array[1, 2]), 'x' operator(pg_catalog.=) 'x'"), "true|true|true|true");
+    assert_eq!(
+        value("select 'abc' ~ 'b', 'ABC' ilike 'a%', 1 = any(array[1, 2]), 'x' operator(pg_catalog.=) 'x'"),
+        "true|true|true|true"
+    );
     assert_eq!(value("select count(*) from generate_series(1, 5)"), "5");
 }

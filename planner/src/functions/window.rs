@@ -13,6 +13,9 @@ use std::any::Any;
 use std::sync::Arc;
 use thalweg_catalog::{SqlError, SqlState};
 
+/// What a user is told about a window over something that is no time. DataFusion keeps the text of such errors alone.
+pub(crate) const WINDOW_TIME_TYPE: &str = "the time column of a window must be a timestamp";
+
 /// Which of the functions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WindowFunction {
@@ -97,10 +100,7 @@ impl ScalarUDFImpl for Window {
             DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
             DataType::Date32 | DataType::Null => DataType::Timestamp(TimeUnit::Microsecond, None),
             _ => {
-                return Err(error(
-                    SqlError::new(SqlState::DatatypeMismatch, "the time column of a window must be a timestamp")
-                        .with_hint("Cast it to timestamp or timestamptz in a subquery."),
-                ));
+                return Err(error(SqlError::new(SqlState::DatatypeMismatch, WINDOW_TIME_TYPE)));
             }
         };
         Ok(std::iter::once(time).chain(std::iter::repeat_n(DataType::Int64, numbers)).collect())

@@ -118,6 +118,7 @@ pub(crate) fn select_all(name: ast::ObjectName) -> ast::Query {
 fn data_change(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     let position = tokens.position();
     let statement = tokens.sql(|p| p.parse_statement())?;
+    tokens.refuse_reserved_relations(&statement)?;
     let refused = |what: &str| Err(SqlError::unsupported(format!("{what} is not supported")).at(position));
     match statement {
         ast::Statement::Insert(insert) => {

@@ -2,10 +2,11 @@
 
 use super::errors;
 use crate::statement::{Name, Word};
-use datafusion::sql::sqlparser::ast::{Ident, Query};
+use datafusion::sql::sqlparser::ast::{Ident, Query, Visit, visit_relations};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::ops::ControlFlow;
 use thalweg_catalog::{SqlError, SqlResult};
 
 /// How deep expressions and queries may nest.
@@ -202,7 +203,7 @@ impl<'a> Tokens<'a> {
                 if value.is_empty() {
                     return Err(SqlError::syntax("zero-length delimited identifier at or near \"\"\"\"").at(position));
                 }
-                if w.quote_style.is_none() && RESERVED.contains(&value.as_str()) {
+                if w.quote_style.is_none() && is_reserved(&value) {
                     return Err(self.error());
                 }
                 self.at += 1;
@@ -314,7 +315,25 @@ impl<'a> Tokens<'a> {
     pub(super) fn whole_query(&mut self) -> SqlResult<Box<Query>> {
         let query = self.sql(|p| p.parse_query())?;
         self.end()?;
+        self.refuse_reserved_relations(query.as_ref())?;
         Ok(query)
+    }
+
+    /// Refuses relations named by a reserved word, which `sqlparser` lets pass: `FROM where`.
+    pub(super) fn refuse_reserved_relations<V: Visit>(&self, part: &V) -> SqlResult<()> {
+        let found = visit_relations(part, |name| match name.0.first().and_then(|part| part.as_ident()) {
+            Some(first) if first.quote_style.is_none() && is_reserved(&first.value) => {
+                ControlFlow::Break(first.span.start.column as usize)
+            }
+            _ => ControlFlow::Continue(()),
+        });
+        match found {
+            ControlFlow::Break(place) if place > 0 => {
+                let token = self.all.iter().find(|t| t.span.start.column as usize == place);
+                Err(errors::near(token.map(|t| self.token_text(t)), place))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Splits off the tokens up to the first place, outside parentheses, where `stop` holds.
@@ -364,6 +383,10 @@ fn strip_place(error: ParserError) -> ParserError {
         }
         other => other,
     }
+}
+
+fn is_reserved(word: &str) -> bool {
+    RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
 }
 
 /// An identifier of `sqlparser`, folded as ours.

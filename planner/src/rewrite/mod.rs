@@ -141,7 +141,9 @@ fn replaced_call(function: &ast::Function) -> Option<Expr> {
             let ast::FunctionArguments::List(list) = &function.args else { return None };
             let [left, right] = list.args.as_slice() else { return None };
             let side = |arg: &ast::FunctionArg| match arg {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(Box::new(Expr::Nested(Box::new(expr.clone())))),
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
+                    Some(Box::new(Expr::Nested(Box::new(expr.clone()))))
+                }
                 _ => None,
             };
             Some(Expr::BinaryOp { left: side(left)?, op: BinaryOperator::Modulo, right: side(right)? })
@@ -154,7 +156,10 @@ fn replaced_call(function: &ast::Function) -> Option<Expr> {
 /// `varchar(n)` or `char(n)` cuts what is too long.
 fn cast_to_carried_type(inner: &mut Expr, data_type: &ast::DataType) -> SqlResult<Option<Expr>> {
     use ast::DataType as T;
-    if !matches!(data_type, T::Uuid | T::JSON | T::JSONB | T::Varchar(Some(_)) | T::CharacterVarying(Some(_)) | T::Char(_) | T::Character(_)) {
+    if !matches!(
+        data_type,
+        T::Uuid | T::JSON | T::JSONB | T::Varchar(Some(_)) | T::CharacterVarying(Some(_)) | T::Char(_) | T::Character(_)
+    ) {
         return Ok(None);
     }
     let sql_type = crate::types::sql_type(data_type)?;

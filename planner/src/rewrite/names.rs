@@ -4,7 +4,9 @@
 //! carries a hidden suffix inside, which [`visible_name`] takes off where names are shown.
 
 use crate::types::internal_name;
-use datafusion::sql::sqlparser::ast::{Expr, FunctionArguments, Query, Select, SelectItem, SetExpr, TrimWhereField};
+use datafusion::sql::sqlparser::ast::{
+    Expr, OrderBy, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TrimWhereField,
+};
 use std::collections::HashMap;
 use thalweg_catalog::SqlResult;
 
@@ -18,8 +20,65 @@ pub fn visible_name(name: &str) -> &str {
 
 /// Gives every unnamed output of the query's own `SELECT`s a name. Queries inside are visited on their own.
 pub(super) fn name_outputs(query: &mut Query) -> SqlResult<()> {
+    name_recursive_columns(query);
     name_body(&mut query.body);
+    order_by_names(query);
     Ok(())
+}
+
+/// The columns of a recursive common table expression have their names in its second term already, so they go to the first.
+fn name_recursive_columns(query: &mut Query) {
+    let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return };
+    for cte in &mut with.cte_tables {
+        let SetExpr::SetOperation { left, .. } = cte.query.body.as_mut() else { continue };
+        let SetExpr::Select(select) = left.as_mut() else { continue };
+        let named = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+        if cte.alias.columns.len() != select.projection.len() || !select.projection.iter().all(named) {
+            continue;
+        }
+        for (item, column) in select.projection.iter_mut().zip(std::mem::take(&mut cte.alias.columns)) {
+            *item = match std::mem::replace(item, super::wildcard()) {
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                    SelectItem::ExprWithAlias { expr, alias: column.name }
+                }
+                other => other,
+            };
+        }
+    }
+}
+
+/// An order by what an output computes is an order by that output: DataFusion finds it by its name alone.
+fn order_by_names(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_ref() else { return };
+    let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = query.order_by.as_mut() else { return };
+    for key in order {
+        if matches!(key.expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)) {
+            continue;
+        }
+        let same = select.projection.iter().find_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if *expr == key.expr => Some(alias.clone()),
+            _ => None,
+        });
+        if let Some(alias) = same {
+            key.expr = Expr::Identifier(alias);
+        }
+    }
+}
+
+/// Whether a wildcard of the select list gives this column too.
+fn is_in_wildcard(expr: &Expr, projection: &[SelectItem]) -> bool {
+    projection.iter().any(|item| match (item, expr) {
+        (SelectItem::Wildcard(_), _) => true,
+        (
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _),
+            Expr::CompoundIdentifier(parts),
+        ) => {
+            let qualifier = parts.iter().rev().skip(1).map(|ident| crate::parse_fold(ident).value);
+            let named = name.0.iter().rev().filter_map(|part| part.as_ident()).map(|ident| crate::parse_fold(ident).value);
+            qualifier.eq(named)
+        }
+        _ => false,
+    })
 }
 
 fn name_body(body: &mut SetExpr) {
@@ -35,6 +94,14 @@ fn name_body(body: &mut SetExpr) {
 
 fn name_select(select: &mut Select) {
     let mut seen: HashMap<String, usize> = HashMap::new();
+    for item in &select.projection {
+        // A column that a wildcard gives as well is its second one, wherever it stands.
+        if let SelectItem::UnnamedExpr(expr @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_))) = item
+            && is_in_wildcard(expr, &select.projection)
+        {
+            seen.insert(output_name(expr), 1);
+        }
+    }
     for item in &mut select.projection {
         let (name, is_plain) = match item {
             SelectItem::UnnamedExpr(expr) => {
@@ -80,8 +147,6 @@ fn figure(expr: &Expr) -> Option<(String, u8)> {
         Expr::CompoundFieldAccess { root, access_chain } => field_access(root, access_chain),
         Expr::Function(function) => {
             let name = function.name.0.last().and_then(|part| part.as_ident()).map(|ident| crate::parse_fold(ident).value)?;
-            // Keywords that read as functions have no parentheses.
-            let _ = matches!(function.args, FunctionArguments::None);
             Some((name, 2))
         }
         Expr::Cast { expr, data_type, .. } => match figure(expr) {
