@@ -3,6 +3,8 @@
 pub mod config;
 pub mod database;
 pub mod http;
+pub mod information_schema;
+pub mod pg_catalog;
 pub mod run;
 pub mod serve;
 pub mod session;

@@ -12,6 +12,7 @@ pub mod factory;
 pub mod read;
 pub mod settings;
 pub mod show;
+pub mod snapshot;
 pub mod subscribe;
 pub mod transaction;
 pub mod write;
@@ -28,7 +29,9 @@ use crate::wire::session::{
 use crate::wire::settings::OutputSettings;
 use async_trait::async_trait;
 use cursor::Cursor;
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::session_state::SessionState;
 use datafusion::scalar::ScalarValue;
 use settings::SessionSettings;
 use std::collections::BTreeMap;
@@ -55,6 +58,10 @@ pub struct ClientSession {
     prepared: PreparedStatements<ParsedStatement>,
     cursors: BTreeMap<String, Cursor>,
     notices: Vec<Notice>,
+    /// What `set_config` set while the last statement's rows were made.
+    set_config: Arc<parking_lot::Mutex<Vec<snapshot::SettingChange>>>,
+    /// DataFusion's state for the settings that it was made with: it is costly to make.
+    planning: Option<(thalweg_planner::SessionSettings, SessionState)>,
     /// Whether statements of the request commit together at its end.
     together: bool,
     /// The newest epoch that the session has written or read at: it never sees less again.
@@ -82,6 +89,8 @@ impl ClientSession {
             prepared: PreparedStatements::default(),
             cursors: BTreeMap::new(),
             notices: vec![],
+            set_config: Arc::default(),
+            planning: None,
             together: false,
             seen: Epoch(0),
         })
@@ -98,13 +107,30 @@ impl ClientSession {
     }
 
     /// The surroundings of one statement: catalog, relations and functions as of now.
-    fn running(&self) -> Running {
+    fn running(&mut self) -> Running {
         let session = Arc::new(self.settings.clone());
         let catalog = self.database.catalog();
-        let system = SystemRelations::new(&self.database, catalog, self.connections.clone(), session);
-        let state = session_state(&self.settings.planning(), Arc::clone(&self.runtime));
+        let snapshot = self.system_snapshot(&catalog);
+        let mut state = self.planning_state();
+        for function in crate::pg_catalog::functions::functions(&snapshot) {
+            // Only an alias that is taken by a function of another name could be refused, and ours have none.
+            let _ = state.register_udf(Arc::new(function));
+        }
+        let system = SystemRelations::new(&self.database, catalog, self.connections.clone(), session, snapshot);
         let written = self.transaction.as_ref().map(Transaction::written).unwrap_or_default();
         Running::new(&self.database, state, self.settings.search_path(), Arc::new(system), written, self.seen)
+    }
+
+    fn planning_state(&mut self) -> SessionState {
+        let settings = self.settings.planning();
+        match &self.planning {
+            Some((of, state)) if *of == settings => state.clone(),
+            _ => {
+                let state = session_state(&settings, Arc::clone(&self.runtime));
+                self.planning = Some((settings, state.clone()));
+                state
+            }
+        }
     }
 
     fn notice(&mut self, severity: Severity, state: SqlState, text: impl Into<String>) {
@@ -477,6 +503,7 @@ impl Session for ClientSession {
     }
 
     async fn execute(&mut self, statement: &ParsedStatement, params: Vec<ScalarValue>) -> SqlResult<Outcome> {
+        self.take_set_config();
         self.check_allowed(&statement.statement)?;
         if self.transaction.is_none() && self.together {
             self.transaction = Some(Transaction::new(false, &self.settings));
@@ -491,6 +518,7 @@ impl Session for ClientSession {
     }
 
     async fn end_request(&mut self) -> SqlResult<()> {
+        self.take_set_config();
         self.together = false;
         match &self.transaction {
             Some(transaction) if !transaction.explicit => {
@@ -534,6 +562,7 @@ impl Session for ClientSession {
     }
 
     fn take_parameter_changes(&mut self) -> Vec<(String, String)> {
+        self.take_set_config();
         let changes = self.settings.told_differences(&self.told);
         self.told = self.settings.clone();
         changes

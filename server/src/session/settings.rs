@@ -4,6 +4,7 @@
 use crate::wire::settings::{ByteaOutput, OutputSettings, SessionTimeZone};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use thalweg_catalog::catalog::SYSTEM_SCHEMAS;
 use thalweg_catalog::options::parse_duration_ms;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, suggest};
 
@@ -248,7 +249,7 @@ impl SessionSettings {
         text.split(',')
             .map(name)
             .map(|part| if part == "$user" { user.clone() } else { part })
-            .filter(|part| !part.is_empty())
+            .filter(|part| !part.is_empty() && !SYSTEM_SCHEMAS.contains(&part.as_str()))
             .collect()
     }
 

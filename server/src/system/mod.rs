@@ -8,13 +8,14 @@ mod running;
 mod state;
 
 use crate::database::Database;
+use crate::pg_catalog::SystemSnapshot;
 use crate::session::settings::SessionSettings;
 use crate::wire::connections::Connections;
 use arrow::array::RecordBatch;
 use datafusion::datasource::{DefaultTableSource, MemTable};
 use datafusion::logical_expr::TableSource;
 use std::sync::Arc;
-use thalweg_catalog::{Catalog, SqlResult, suggest};
+use thalweg_catalog::{Catalog, SqlResult, SqlType};
 
 /// The relations of schema `thalweg`, with what each tells.
 pub const RELATIONS: [(&str, &str); 13] = [
@@ -39,6 +40,7 @@ pub struct SystemRelations {
     catalog: Arc<Catalog>,
     connections: Option<Arc<Connections>>,
     session: Arc<SessionSettings>,
+    snapshot: Arc<SystemSnapshot>,
 }
 
 impl SystemRelations {
@@ -48,8 +50,9 @@ impl SystemRelations {
         catalog: Arc<Catalog>,
         connections: Option<Arc<Connections>>,
         session: Arc<SessionSettings>,
+        snapshot: Arc<SystemSnapshot>,
     ) -> SystemRelations {
-        SystemRelations { database: Arc::clone(database), catalog, connections, session }
+        SystemRelations { database: Arc::clone(database), catalog, connections, session, snapshot }
     }
 
     /// The relation of this name, if the system has it.
@@ -60,6 +63,8 @@ impl SystemRelations {
         match schema {
             "thalweg" => self.own(name)?.map(source_of).transpose(),
             "thalweg_state" => state::relation(&self.database, &self.catalog, name),
+            "pg_catalog" | "information_schema" => Ok(crate::pg_catalog::table(schema, name, &self.snapshot)
+                .map(|t| Arc::new(DefaultTableSource::new(t)) as Arc<dyn TableSource>)),
             _ => Ok(None),
         }
     }
@@ -80,16 +85,30 @@ impl SystemRelations {
             "settings" => objects::settings(database, &self.session)?,
             "sessions" => objects::sessions(self.connections.as_deref())?,
             "events" => objects::events(database, catalog)?,
-            other => {
-                let names = RELATIONS.iter().map(|(name, _)| *name);
-                let error = thalweg_catalog::SqlError::new(
-                    thalweg_catalog::SqlState::UndefinedTable,
-                    format!("relation \"thalweg.{other}\" does not exist"),
-                );
-                return Err(error.with_hint(suggest::hint(other, names)));
-            }
+            _ => return Ok(None),
         }))
     }
+}
+
+/// The columns of a relation of schema `thalweg`.
+pub fn columns(name: &str) -> Vec<thalweg_catalog::Column> {
+    let columns: &[(&str, SqlType)] = match name {
+        "jobs" => &running::JOBS,
+        "operators" => &running::OPERATORS,
+        "checkpoints" => &running::CHECKPOINTS,
+        "freshness" => &running::FRESHNESS,
+        "sources" => &running::SOURCES,
+        "sinks" => &running::SINKS,
+        "errors" => &running::ERRORS,
+        "ddl_progress" => &running::DDL_PROGRESS,
+        "lineage" => &objects::LINEAGE,
+        "lineage_columns" => &objects::LINEAGE_COLUMNS,
+        "settings" => &objects::SETTINGS,
+        "sessions" => &objects::SESSIONS,
+        "events" => &objects::EVENTS,
+        _ => &[],
+    };
+    columns.iter().map(|(name, sql_type)| thalweg_catalog::Column::new(*name, sql_type.clone())).collect()
 }
 
 fn source_of(batch: RecordBatch) -> SqlResult<Arc<dyn TableSource>> {

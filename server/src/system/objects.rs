@@ -7,11 +7,28 @@ use crate::session::settings::SessionSettings;
 use crate::wire::connections::Connections;
 use arrow::array::RecordBatch;
 use thalweg_catalog::SqlType::{Int8, Text, TimestampTz};
-use thalweg_catalog::{Catalog, SqlResult};
+use thalweg_catalog::{Catalog, SqlResult, SqlType};
+
+/// The columns of `thalweg.lineage`.
+pub const LINEAGE: [(&str, SqlType); 6] =
+    [("object", Text), ("object_id", Int8), ("object_kind", Text), ("reads", Text), ("reads_id", Int8), ("reads_kind", Text)];
+
+/// The columns of `thalweg.lineage_columns`.
+pub const LINEAGE_COLUMNS: [(&str, SqlType); 5] =
+    [("object", Text), ("column", Text), ("reads", Text), ("reads_column", Text), ("kind", Text)];
+
+/// The columns of `thalweg.settings`.
+pub const SETTINGS: [(&str, SqlType); 4] = [("name", Text), ("value", Text), ("scope", Text), ("description", Text)];
+
+/// The columns of `thalweg.sessions`.
+pub const SESSIONS: [(&str, SqlType); 2] = [("process_id", Int8), ("client_address", Text)];
+
+/// The columns of `thalweg.events`.
+pub const EVENTS: [(&str, SqlType); 5] =
+    [("at", TimestampTz), ("kind", Text), ("object", Text), ("object_id", Int8), ("message", Text)];
 
 pub fn lineage(catalog: &Catalog) -> SqlResult<RecordBatch> {
-    let columns =
-        [("object", Text), ("object_id", Int8), ("object_kind", Text), ("reads", Text), ("reads_id", Int8), ("reads_kind", Text)];
+    let columns = LINEAGE;
     let mut rows = vec![];
     for object in catalog.objects() {
         for read in object.depends_on.iter().filter_map(|id| catalog.get(*id)) {
@@ -29,7 +46,7 @@ pub fn lineage(catalog: &Catalog) -> SqlResult<RecordBatch> {
 }
 
 pub fn lineage_columns(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatch> {
-    let columns = [("object", Text), ("column", Text), ("reads", Text), ("reads_column", Text), ("kind", Text)];
+    let columns = LINEAGE_COLUMNS;
     let mut rows = vec![];
     for object in catalog.objects() {
         for edge in database.lineage(object.id).iter().flat_map(|edges| edges.iter()) {
@@ -48,7 +65,7 @@ pub fn lineage_columns(database: &Database, catalog: &Catalog) -> SqlResult<Reco
 }
 
 pub fn settings(database: &Database, session: &SessionSettings) -> SqlResult<RecordBatch> {
-    let columns = [("name", Text), ("value", Text), ("scope", Text), ("description", Text)];
+    let columns = SETTINGS;
     let process = database.settings().shown().into_iter();
     let mut rows: Vec<Vec<Cell>> =
         process.map(|(name, value, what)| vec![name.into(), value.into(), "process".into(), what.into()]).collect();
@@ -59,14 +76,14 @@ pub fn settings(database: &Database, session: &SessionSettings) -> SqlResult<Rec
 }
 
 pub fn sessions(connections: Option<&Connections>) -> SqlResult<RecordBatch> {
-    let columns = [("process_id", Int8), ("client_address", Text)];
+    let columns = SESSIONS;
     let list = connections.map(Connections::list).unwrap_or_default();
     let rows = list.iter().map(|c| vec![Cell::Number(i64::from(c.process_id)), c.peer.map(|p| p.to_string()).into()]);
     batch(&columns, rows.collect())
 }
 
 pub fn events(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatch> {
-    let columns = [("at", TimestampTz), ("kind", Text), ("object", Text), ("object_id", Int8), ("message", Text)];
+    let columns = EVENTS;
     let rows = database.events().into_iter().map(|event| {
         vec![
             time_ms(event.at_ms),

@@ -5,8 +5,85 @@ use crate::database::{Database, now_ms};
 use arrow::array::RecordBatch;
 use std::sync::atomic::Ordering;
 use thalweg_catalog::SqlType::{Boolean, Int8, Text, TimestampTz};
-use thalweg_catalog::{Catalog, Epoch, ObjectId, SqlResult};
+use thalweg_catalog::{Catalog, Epoch, ObjectId, SqlResult, SqlType};
 use thalweg_executor::job::JobShared;
+
+/// The columns of `thalweg.jobs`.
+pub const JOBS: [(&str, SqlType); 10] = [
+    ("id", Int8),
+    ("name", Text),
+    ("kind", Text),
+    ("state", Text),
+    ("reason", Text),
+    ("since_epoch", Int8),
+    ("completed_epoch", Int8),
+    ("state_bytes", Int8),
+    ("memory_limit", Int8),
+    ("errors", Int8),
+];
+
+/// The columns of `thalweg.operators`.
+pub const OPERATORS: [(&str, SqlType); 11] = [
+    ("job", Text),
+    ("job_id", Int8),
+    ("operator", Text),
+    ("path", Text),
+    ("worker", Int8),
+    ("rows_in", Int8),
+    ("rows_out", Int8),
+    ("busy_us", Int8),
+    ("state_bytes", Int8),
+    ("late_rows", Int8),
+    ("watermark", TimestampTz),
+];
+
+/// The columns of `thalweg.checkpoints`.
+pub const CHECKPOINTS: [(&str, SqlType); 8] = [
+    ("epoch", Int8),
+    ("number", Int8),
+    ("state", Text),
+    ("reason", Text),
+    ("took_ms", Int8),
+    ("ended_at", TimestampTz),
+    ("size_bytes", Int8),
+    ("uploaded_bytes", Int8),
+];
+
+/// The columns of `thalweg.freshness`.
+pub const FRESHNESS: [(&str, SqlType); 6] =
+    [("name", Text), ("id", Int8), ("epoch", Int8), ("lag_ms", Int8), ("ended", Boolean), ("slowest_input", Text)];
+
+/// The columns of `thalweg.sources`.
+pub const SOURCES: [(&str, SqlType); 8] = [
+    ("source", Text),
+    ("job", Text),
+    ("worker", Int8),
+    ("split", Text),
+    ("position", Text),
+    ("rows", Int8),
+    ("newest", TimestampTz),
+    ("ended", Boolean),
+];
+
+/// The columns of `thalweg.sinks`.
+pub const SINKS: [(&str, SqlType); 4] = [("sink", Text), ("id", Int8), ("guarantee", Text), ("delivered_epoch", Int8)];
+
+/// The columns of `thalweg.errors`.
+pub const ERRORS: [(&str, SqlType); 9] = [
+    ("job", Text),
+    ("job_id", Int8),
+    ("operator", Text),
+    ("split", Text),
+    ("position", Text),
+    ("reason", Text),
+    ("row", Text),
+    ("count", Int8),
+    ("first_seen", TimestampTz),
+];
+
+/// The columns of `thalweg.ddl_progress`.
+pub const DDL_PROGRESS: [(&str, SqlType); 5] =
+    [("job", Text), ("id", Int8), ("rows_done", Int8), ("rows_total", Int8), ("percent", Int8)];
 
 /// An object's name, or its id if it has gone.
 pub fn name_of(catalog: &Catalog, id: ObjectId) -> String {
@@ -27,18 +104,7 @@ fn lag_ms(job: &JobShared) -> Cell {
 }
 
 pub fn jobs(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatch> {
-    let columns = [
-        ("id", Int8),
-        ("name", Text),
-        ("kind", Text),
-        ("state", Text),
-        ("reason", Text),
-        ("since_epoch", Int8),
-        ("completed_epoch", Int8),
-        ("state_bytes", Int8),
-        ("memory_limit", Int8),
-        ("errors", Int8),
-    ];
+    let columns = JOBS;
     let row = |job: &JobShared| {
         let object = catalog.get(job.id)?;
         let state = job.state();
@@ -60,19 +126,7 @@ pub fn jobs(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatch> {
 }
 
 pub fn operators(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatch> {
-    let columns = [
-        ("job", Text),
-        ("job_id", Int8),
-        ("operator", Text),
-        ("path", Text),
-        ("worker", Int8),
-        ("rows_in", Int8),
-        ("rows_out", Int8),
-        ("busy_us", Int8),
-        ("state_bytes", Int8),
-        ("late_rows", Int8),
-        ("watermark", TimestampTz),
-    ];
+    let columns = OPERATORS;
     let mut rows = vec![];
     for job in database.engine().jobs() {
         for (node, workers) in job.plan.nodes.iter().zip(&job.figures) {
@@ -101,16 +155,7 @@ pub fn operators(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatc
 }
 
 pub fn checkpoints(database: &Database) -> SqlResult<RecordBatch> {
-    let columns = [
-        ("epoch", Int8),
-        ("number", Int8),
-        ("state", Text),
-        ("reason", Text),
-        ("took_ms", Int8),
-        ("ended_at", TimestampTz),
-        ("size_bytes", Int8),
-        ("uploaded_bytes", Int8),
-    ];
+    let columns = CHECKPOINTS;
     let rows = database.engine().checkpoints().into_iter().map(|record| {
         let state = if record.outcome.is_ok() { "durable" } else { "failed" };
         vec![
@@ -128,7 +173,7 @@ pub fn checkpoints(database: &Database) -> SqlResult<RecordBatch> {
 }
 
 pub fn freshness(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatch> {
-    let columns = [("name", Text), ("id", Int8), ("epoch", Int8), ("lag_ms", Int8), ("ended", Boolean), ("slowest_input", Text)];
+    let columns = FRESHNESS;
     let engine = database.engine();
     let rows = engine.jobs().into_iter().map(|job| {
         let reads = job.plan.reads().into_iter().filter_map(|id| engine.job(id));
@@ -146,16 +191,7 @@ pub fn freshness(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatc
 }
 
 pub fn sources(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatch> {
-    let columns = [
-        ("source", Text),
-        ("job", Text),
-        ("worker", Int8),
-        ("split", Text),
-        ("position", Text),
-        ("rows", Int8),
-        ("newest", TimestampTz),
-        ("ended", Boolean),
-    ];
+    let columns = SOURCES;
     let rows = database.engine().splits().into_iter().map(|split| {
         vec![
             name_of(catalog, split.source).into(),
@@ -172,7 +208,7 @@ pub fn sources(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatch>
 }
 
 pub fn sinks(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatch> {
-    let columns = [("sink", Text), ("id", Int8), ("guarantee", Text), ("delivered_epoch", Int8)];
+    let columns = SINKS;
     let rows = database.engine().sinks().into_iter().map(|sink| {
         vec![name_of(catalog, sink.sink).into(), sink.sink.0.into(), sink.guarantee.to_string().into(), epoch(sink.delivered)]
     });
@@ -180,17 +216,7 @@ pub fn sinks(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatch> {
 }
 
 pub fn errors(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatch> {
-    let columns = [
-        ("job", Text),
-        ("job_id", Int8),
-        ("operator", Text),
-        ("split", Text),
-        ("position", Text),
-        ("reason", Text),
-        ("row", Text),
-        ("count", Int8),
-        ("first_seen", TimestampTz),
-    ];
+    let columns = ERRORS;
     let rows = database.engine().errors().rows().into_iter().map(|error| {
         vec![
             name_of(catalog, error.job).into(),
@@ -208,7 +234,7 @@ pub fn errors(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatch> 
 }
 
 pub fn ddl_progress(database: &Database, catalog: &Catalog) -> SqlResult<RecordBatch> {
-    let columns = [("job", Text), ("id", Int8), ("rows_done", Int8), ("rows_total", Int8), ("percent", Int8)];
+    let columns = DDL_PROGRESS;
     let jobs = database.engine().jobs();
     let rows = jobs.iter().filter(|job| job.since().is_none() && !job.is_stopped()).map(|job| {
         let (done, total) = (job.backfill_rows.load(Ordering::Relaxed), job.backfill_total.load(Ordering::Relaxed));

@@ -27,6 +27,9 @@ use thalweg_catalog::{Column, SqlError, SqlResult, SqlType};
 /// `oid`, `name`, `"char"`, … columns of the system relations.
 pub const OID_METADATA: &str = "thalweg.oid";
 
+/// What follows this in a column's name only keeps it apart from others of the same name, and is not sent.
+pub const NAME_MARK: char = '\u{1}';
+
 /// Makes the session of each new connection.
 #[async_trait]
 pub trait SessionFactory: Send + Sync + 'static {
@@ -176,7 +179,8 @@ impl ResultColumn {
     /// # Errors
     /// `0A000` for an Arrow type that no SQL type is carried by.
     pub fn from_field(field: &Field) -> SqlResult<ResultColumn> {
-        let mut column = ResultColumn::new(field.name(), SqlType::from_field(field)?);
+        let name = field.name().split(NAME_MARK).next().unwrap_or_default();
+        let mut column = ResultColumn::new(name, SqlType::from_field(field)?);
         if let Some(oid) = field.metadata().get(OID_METADATA).and_then(|text| text.parse().ok()) {
             column.type_oid = oid;
         }

@@ -1,0 +1,147 @@
+//! The server itself: schemas, the database, the user, settings, connections.
+
+use super::schemas;
+use crate::pg_catalog::oids;
+use crate::pg_catalog::relation::{Cell, Relation, Row};
+use crate::pg_catalog::snapshot::SystemSnapshot;
+
+pub(super) static RELATIONS: &[Relation] = &[
+    Relation {
+        name: "pg_namespace",
+        oid: 2615,
+        columns: "oid oid, nspname name, nspowner oid=10, nspacl aclitem[]",
+        rows: Some(|snapshot| {
+            let schemas = schemas(snapshot).into_iter();
+            schemas.map(|(oid, name)| vec![("oid", oid.into()), ("nspname", name.into())]).collect()
+        }),
+        is_view: false,
+    },
+    Relation {
+        name: "pg_database",
+        oid: 1262,
+        columns: "oid oid, datname name, datdba oid=10, encoding int4=6, datlocprovider char=c, datistemplate bool=f, \
+                  datallowconn bool=t, datconnlimit int4=-1, datfrozenxid xid=0, datminmxid xid=0, dattablespace oid=1663, \
+                  datcollate text=C, datctype text=C, daticulocale text, datcollversion text, datacl aclitem[]",
+        rows: Some(|snapshot| vec![vec![("oid", oids::DATABASE.into()), ("datname", snapshot.database.as_str().into())]]),
+        is_view: false,
+    },
+    Relation {
+        name: "pg_authid",
+        oid: 1260,
+        columns: "oid oid, rolname name, rolsuper bool=t, rolinherit bool=t, rolcreaterole bool=t, rolcreatedb bool=t, \
+                  rolcanlogin bool=t, rolreplication bool=f, rolbypassrls bool=t, rolconnlimit int4=-1, rolpassword text, \
+                  rolvaliduntil timestamptz",
+        rows: Some(roles),
+        is_view: false,
+    },
+    Relation {
+        name: "pg_roles",
+        oid: 12_001,
+        columns: "rolname name, rolsuper bool=t, rolinherit bool=t, rolcreaterole bool=t, rolcreatedb bool=t, \
+                  rolcanlogin bool=t, rolreplication bool=f, rolconnlimit int4=-1, rolpassword text=********, \
+                  rolvaliduntil timestamptz, rolbypassrls bool=t, rolconfig text[], oid oid",
+        rows: Some(roles),
+        is_view: true,
+    },
+    Relation {
+        name: "pg_user",
+        oid: 12_002,
+        columns: "usename name, usesysid oid, usecreatedb bool=t, usesuper bool=t, userepl bool=f, usebypassrls bool=t, \
+                  passwd text=********, valuntil timestamptz, useconfig text[]",
+        rows: Some(|snapshot| vec![vec![("usename", snapshot.user.as_str().into()), ("usesysid", oids::OWNER.into())]]),
+        is_view: true,
+    },
+    Relation {
+        name: "pg_shadow",
+        oid: 12_003,
+        columns: "usename name, usesysid oid, usecreatedb bool=t, usesuper bool=t, userepl bool=f, usebypassrls bool=t, \
+                  passwd text, valuntil timestamptz, useconfig text[]",
+        rows: Some(|snapshot| vec![vec![("usename", snapshot.user.as_str().into()), ("usesysid", oids::OWNER.into())]]),
+        is_view: true,
+    },
+    Relation {
+        name: "pg_settings",
+        oid: 12_004,
+        columns: "name text, setting text, unit text, category text=Settings, short_desc text, extra_desc text, \
+                  context text=user, vartype text, source text=default, min_val text, max_val text, enumvals text[], \
+                  boot_val text, reset_val text, sourcefile text, sourceline int4, pending_restart bool=f",
+        rows: Some(pg_settings),
+        is_view: true,
+    },
+    Relation {
+        name: "pg_tablespace",
+        oid: 1213,
+        columns: "oid oid, spcname name, spcowner oid=10, spcacl aclitem[], spcoptions text[]",
+        rows: Some(|_| {
+            let spaces = [(1663u32, "pg_default"), (1664, "pg_global")];
+            spaces.iter().map(|(oid, name)| vec![("oid", (*oid).into()), ("spcname", (*name).into())]).collect()
+        }),
+        is_view: false,
+    },
+    Relation {
+        name: "pg_stat_activity",
+        oid: 12_005,
+        columns: "datid oid=5, datname name, pid int4, leader_pid int4, usesysid oid=10, usename name, application_name text, \
+                  client_addr text, client_hostname text, client_port int4, backend_start timestamptz, \
+                  xact_start timestamptz, query_start timestamptz, state_change timestamptz, wait_event_type text, \
+                  wait_event text, state text, backend_xid xid, backend_xmin xid, query_id int8, query text, \
+                  backend_type text=client backend",
+        rows: Some(pg_stat_activity),
+        is_view: true,
+    },
+    Relation {
+        name: "pg_foreign_data_wrapper",
+        oid: 2328,
+        columns: "oid oid, fdwname name, fdwowner oid=10, fdwhandler oid=0, fdwvalidator oid=0, fdwacl aclitem[], \
+                  fdwoptions text[]",
+        rows: Some(|_| vec![vec![("oid", 1u32.into()), ("fdwname", "thalweg".into())]]),
+        is_view: false,
+    },
+    Relation {
+        name: "pg_foreign_server",
+        oid: 1417,
+        columns: "oid oid, srvname name, srvowner oid=10, srvfdw oid=1, srvtype text, srvversion text, srvacl aclitem[], \
+                  srvoptions text[]",
+        rows: Some(|_| vec![vec![("oid", 1u32.into()), ("srvname", "thalweg".into())]]),
+        is_view: false,
+    },
+];
+
+fn roles(snapshot: &SystemSnapshot) -> Vec<Row> {
+    vec![vec![("oid", oids::OWNER.into()), ("rolname", snapshot.user.as_str().into())]]
+}
+
+fn pg_settings(snapshot: &SystemSnapshot) -> Vec<Row> {
+    let settings = snapshot.settings.all().into_iter();
+    settings
+        .map(|setting| {
+            vec![
+                ("name", setting.name.into()),
+                ("setting", setting.value.into()),
+                ("unit", setting.unit.into()),
+                ("short_desc", setting.description.into()),
+                ("vartype", setting.kind.into()),
+                ("boot_val", setting.reset_value.as_str().into()),
+                ("reset_val", setting.reset_value.into()),
+            ]
+        })
+        .collect()
+}
+
+fn pg_stat_activity(snapshot: &SystemSnapshot) -> Vec<Row> {
+    let activity = snapshot.activity.iter();
+    activity
+        .map(|one| {
+            vec![
+                ("datname", one.database.as_str().into()),
+                ("pid", one.process_id.into()),
+                ("usename", one.user.as_str().into()),
+                ("application_name", one.application.as_str().into()),
+                ("client_addr", Cell::from(one.client.clone())),
+                ("backend_start", one.since.timestamp_micros().into()),
+                ("state", one.state.as_str().into()),
+                ("query", one.query.as_str().into()),
+            ]
+        })
+        .collect()
+}

@@ -1,0 +1,139 @@
+//! Rewrites queries over the system relations into what DataFusion plans: only those, never a user's own.
+//!
+//! In order, from the inside out: names lose `pg_catalog`, casts to the `reg…` types become look-ups, `= ANY (array)` becomes a
+//! search ([`expressions`]); what reads only relations that never have rows becomes empty, correlated scalar subqueries
+//! become outer joins ([`subqueries`]); results are named as Postgres names them ([`names`]).
+
+mod build;
+mod expressions;
+mod names;
+mod subqueries;
+
+use super::relations::RELATIONS;
+use datafusion::sql::sqlparser::ast::{
+    DataType, Expr, Ident, ObjectName, ObjectNamePart, Query, Statement, TableAlias, TableFactor, Visit, VisitMut, Visitor,
+    VisitorMut,
+};
+use std::ops::ControlFlow;
+
+/// The schemas whose relations are system relations.
+const SCHEMAS: [&str; 2] = ["pg_catalog", "information_schema"];
+
+/// Whether a statement reads system relations, or names functions or types by `pg_catalog`.
+pub fn touches_system(statement: &Statement) -> bool {
+    statement.visit(&mut Detector).is_break()
+}
+
+/// Rewrites a statement that [`touches_system`]; any other stays as it is.
+pub fn rewrite(statement: &mut Statement) {
+    if !touches_system(statement) {
+        return;
+    }
+    // Neither visitor breaks off.
+    let _ = statement.visit(&mut Rewriter { subqueries: subqueries::Subqueries::default(), depth: 0 });
+}
+
+fn ident_of(part: &ObjectNamePart) -> Option<&Ident> {
+    part.as_ident()
+}
+
+/// The parts of a name, lowercased unless quoted.
+fn parts(name: &ObjectName) -> Vec<String> {
+    name.0.iter().filter_map(ident_of).map(folded).collect()
+}
+
+/// An identifier as it is looked up.
+fn folded(ident: &Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+}
+
+fn is_system_relation(name: &ObjectName) -> bool {
+    match parts(name).as_slice() {
+        [relation] => is_pg_catalog(relation),
+        [.., schema, _] => SCHEMAS.contains(&schema.as_str()),
+        [] => false,
+    }
+}
+
+fn is_pg_catalog(name: &str) -> bool {
+    name.starts_with("pg_") && RELATIONS.iter().copied().flatten().any(|relation| relation.name == name)
+}
+
+struct Detector;
+
+impl Visitor for Detector {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+        if is_system_relation(relation) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        let found = match expr {
+            Expr::Function(function) => parts(&function.name).first().is_some_and(|part| SCHEMAS.contains(&part.as_str())),
+            Expr::Cast { data_type: DataType::Regclass, .. } => true,
+            Expr::Cast { data_type: DataType::Custom(name, _), .. } => {
+                let parts = parts(name);
+                parts.first().is_some_and(|part| part == "pg_catalog")
+                    || parts.last().is_some_and(|part| part.starts_with("reg"))
+            }
+            _ => false,
+        };
+        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+struct Rewriter {
+    subqueries: subqueries::Subqueries,
+    /// How many queries stand around the one that is visited.
+    depth: usize,
+}
+
+impl VisitorMut for Rewriter {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        self.subqueries.rewrite_query(query);
+        names::name_results(query, self.depth == 0);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        expressions::rewrite(expr);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => strip_schema(name),
+            TableFactor::Table { name, alias, args: None, .. } if is_system_relation(name) => {
+                let relation = name.0.last().and_then(ident_of).map(folded).unwrap_or_default();
+                if name.0.len() == 1 {
+                    name.0.insert(0, ObjectNamePart::Identifier(Ident::new("pg_catalog")));
+                }
+                // So that columns can be named by it wherever the relation stands.
+                if alias.is_none() {
+                    *alias = Some(TableAlias { explicit: true, name: Ident::new(relation), columns: vec![] });
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Takes `pg_catalog` and its like off a name.
+fn strip_schema(name: &mut ObjectName) {
+    while name.0.len() > 1 {
+        name.0.remove(0);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Names of result columns: as Postgres gives them, and yet each its own, as DataFusion demands.
+
+use super::folded;
+use crate::wire::session::NAME_MARK;
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr};
+use std::collections::HashMap;
+
+/// Names the results of a query; `outermost` if it is the statement's own.
+pub fn name_results(query: &mut Query, outermost: bool) {
+    name_in(&mut query.body, outermost);
+}
+
+fn name_in(body: &mut SetExpr, outermost: bool) {
+    match body {
+        SetExpr::Select(select) => name_select(select, outermost),
+        SetExpr::SetOperation { left, right, .. } => {
+            name_in(left, outermost);
+            name_in(right, outermost);
+        }
+        // A nested query was visited by itself.
+        _ => {}
+    }
+}
+
+fn name_select(select: &mut Select, outermost: bool) {
+    let wildcard =
+        select.projection.iter().any(|item| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)));
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for item in &mut select.projection {
+        let (expr, given) = match item {
+            SelectItem::UnnamedExpr(expr) => (expr, None),
+            SelectItem::ExprWithAlias { expr, alias } => (expr, Some(folded(alias))),
+            _ => continue,
+        };
+        let plain = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        let name = given.clone().unwrap_or_else(|| result_name(expr));
+        let count = seen.entry(name.clone()).or_insert(0);
+        *count += 1;
+        // Beside a wildcard, a column that is named too comes twice.
+        let repeated = *count > 1 || (wildcard && plain && given.is_none() && outermost);
+        if plain && given.is_none() && !repeated {
+            continue;
+        }
+        let unique = if repeated { format!("{name}{NAME_MARK}{count}") } else { name };
+        let expr = expr.clone();
+        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', unique) };
+    }
+}
+
+/// The name that Postgres gives to an expression.
+pub fn result_name(expr: &Expr) -> String {
+    match expr {
+        Expr::Identifier(ident) => folded(ident),
+        Expr::CompoundIdentifier(idents) => idents.last().map(folded).unwrap_or_default(),
+        Expr::Nested(inner) => result_name(inner),
+        Expr::Function(function) => {
+            let name = super::parts(&function.name).pop().unwrap_or_default();
+            match name.as_str() {
+                "_regclass_in" | "_regclass_out" => named_by_argument(function, "regclass"),
+                "_regtype_in" | "_regtype_out" => named_by_argument(function, "regtype"),
+                "_regproc_in" | "_regproc_out" => named_by_argument(function, "regproc"),
+                "_regnamespace_in" | "_regnamespace_out" => named_by_argument(function, "regnamespace"),
+                "_regrole_in" | "_regrole_out" => named_by_argument(function, "regrole"),
+                "array_has" | "array_remove" => "?column?".to_string(),
+                "array_element" | "get_field" => named_by_argument(function, "?column?"),
+                _ => name,
+            }
+        }
+        Expr::Cast { expr, data_type, .. } => match result_name(expr).as_str() {
+            "?column?" => type_name(&data_type.to_string().to_lowercase()),
+            name => name.to_string(),
+        },
+        Expr::Case { else_result, .. } => match else_result.as_deref().map(result_name) {
+            Some(name) if name != "?column?" => name,
+            _ => "case".to_string(),
+        },
+        Expr::Array(_) => "array".to_string(),
+        Expr::Exists { .. } => "exists".to_string(),
+        Expr::Trim { .. } => "btrim".to_string(),
+        Expr::Substring { .. } => "substring".to_string(),
+        Expr::Extract { .. } => "extract".to_string(),
+        Expr::Subquery(query) => match &*query.body {
+            SetExpr::Select(select) => match select.projection.first() {
+                Some(SelectItem::UnnamedExpr(expr)) => result_name(expr),
+                Some(SelectItem::ExprWithAlias { alias, .. }) => alias.value.clone(),
+                _ => "?column?".to_string(),
+            },
+            _ => "?column?".to_string(),
+        },
+        _ => "?column?".to_string(),
+    }
+}
+
+fn named_by_argument(function: &datafusion::sql::sqlparser::ast::Function, otherwise: &str) -> String {
+    let first = super::build::arguments(function).and_then(|args| args.into_iter().next());
+    match first.map(|expr| result_name(&expr)) {
+        Some(name) if name != "?column?" => name,
+        _ => otherwise.to_string(),
+    }
+}
+
+/// The internal name of a type, which is what casts are named by.
+fn type_name(sql: &str) -> String {
+    match sql {
+        "int" | "integer" => "int4",
+        "smallint" => "int2",
+        "bigint" => "int8",
+        "boolean" => "bool",
+        "character varying" => "varchar",
+        "double precision" => "float8",
+        "real" => "float4",
+        other => other.split('(').next().unwrap_or(other),
+    }
+    .to_string()
+}

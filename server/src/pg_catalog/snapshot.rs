@@ -1,0 +1,121 @@
+//! What the system relations and functions show: one moment of the catalog, and the session that asks.
+
+use crate::wire::connections::Connections;
+use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use thalweg_catalog::{Catalog, Column, SqlResult};
+
+/// One moment of everything that system relations show. Made for one statement, so that all of its relations agree.
+pub struct SystemSnapshot {
+    /// All objects.
+    pub catalog: Arc<Catalog>,
+    /// The session's user.
+    pub user: String,
+    /// The session's database.
+    pub database: String,
+    /// The schemas that unqualified names are looked up in, in their order, without `pg_catalog`.
+    pub search_path: Vec<String>,
+    /// `pg_backend_pid()`.
+    pub process_id: i32,
+    /// The session's settings.
+    pub settings: Arc<dyn Settings>,
+    /// System relations that stand outside `pg_catalog` and `information_schema`, in an order that never changes.
+    pub relations: Vec<SystemRelation>,
+    /// The functions that can be called.
+    pub functions: Vec<FunctionInfo>,
+    /// All connections.
+    pub activity: Vec<Activity>,
+    /// Where other connections are cancelled and ended.
+    pub connections: Option<Arc<Connections>>,
+    /// Estimated rows and bytes of kept relations, by OID.
+    pub sizes: BTreeMap<u32, RelationSize>,
+}
+
+/// A session's settings: what `SHOW`, `current_setting` and `set_config` work on.
+pub trait Settings: Send + Sync {
+    /// The value of a setting, none if there is no such setting.
+    fn get(&self, name: &str) -> Option<String>;
+
+    /// Changes a setting, for the transaction or the session; the value that it then has.
+    ///
+    /// # Errors
+    /// `42704` for a setting that is not there, `22023` for a value that it can't have.
+    fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String>;
+
+    /// All settings, by name.
+    fn all(&self) -> Vec<SettingInfo>;
+}
+
+/// A row of `pg_settings`.
+#[derive(Clone, Debug, Default)]
+pub struct SettingInfo {
+    /// The setting's name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// The unit that a bare number counts.
+    pub unit: Option<String>,
+    /// What it is for.
+    pub description: String,
+    /// `bool`, `integer`, `real`, `enum` or `string`.
+    pub kind: &'static str,
+    /// The value at the session's start.
+    pub reset_value: String,
+}
+
+/// A system relation that is not of this module.
+#[derive(Clone, Debug)]
+pub struct SystemRelation {
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+}
+
+/// A function as `pg_proc` has it.
+#[derive(Clone, Debug)]
+pub struct FunctionInfo {
+    /// Its name.
+    pub name: String,
+    /// `f` for a plain function, `a` for an aggregate, `w` for a window function.
+    pub kind: char,
+    /// The text of its arguments.
+    pub arguments: String,
+    /// The text of its result type.
+    pub result: String,
+    /// What it does.
+    pub description: Option<String>,
+}
+
+/// A connection as `pg_stat_activity` has it.
+#[derive(Clone, Debug)]
+pub struct Activity {
+    /// `pg_backend_pid()` there.
+    pub process_id: i32,
+    /// Its user.
+    pub user: String,
+    /// Its database.
+    pub database: String,
+    /// What it calls itself.
+    pub application: String,
+    /// The client's address.
+    pub client: Option<String>,
+    /// When it connected.
+    pub since: DateTime<Utc>,
+    /// `active`, `idle`, `idle in transaction`, ….
+    pub state: String,
+    /// The statement that runs, or ran last.
+    pub query: String,
+}
+
+/// How large a kept relation is, about.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RelationSize {
+    /// Rows.
+    pub rows: i64,
+    /// Bytes.
+    pub bytes: i64,
+}

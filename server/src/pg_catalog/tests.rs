@@ -1,0 +1,292 @@
+//! What clients really send, over a small catalog: every statement must plan and run, and the main ones give the right rows.
+
+use super::snapshot::{FunctionInfo, RelationSize, SettingInfo, Settings, SystemRelation, SystemSnapshot};
+use super::{register, rewrite, touches_system};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::parser::Statement as DfStatement;
+use datafusion::sql::sqlparser::ast::{Statement, Value, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use thalweg_catalog::object::{ConnectorSpec, Emit, SinkMode};
+use thalweg_catalog::{
+    Catalog, CatalogChange, CatalogObject, CatalogTransaction, Column, ObjectDefinition, ObjectId, SqlError, SqlResult, SqlState,
+    SqlType,
+};
+
+struct Fixed;
+
+impl Settings for Fixed {
+    fn get(&self, name: &str) -> Option<String> {
+        self.all().into_iter().find(|setting| setting.name == name).map(|setting| setting.value)
+    }
+
+    fn set(&self, name: &str, value: &str, _: bool) -> SqlResult<String> {
+        match self.get(name) {
+            Some(_) => Ok(value.to_string()),
+            None => Err(SqlError::new(SqlState::UndefinedObject, "no such setting")),
+        }
+    }
+
+    fn all(&self) -> Vec<SettingInfo> {
+        let setting = |name: &str, value: &str| SettingInfo {
+            name: name.to_string(),
+            value: value.to_string(),
+            reset_value: value.to_string(),
+            kind: "string",
+            ..SettingInfo::default()
+        };
+        vec![
+            setting("server_version", "15.0"),
+            setting("server_version_num", "150000"),
+            setting("search_path", "app, public"),
+            setting("max_index_keys", "32"),
+            setting("jit", "off"),
+            setting("TimeZone", "UTC"),
+            setting("default_table_access_method", "heap"),
+        ]
+    }
+}
+
+fn column(name: &str, sql_type: SqlType) -> Column {
+    Column::new(name, sql_type)
+}
+
+fn connector(name: &str) -> ConnectorSpec {
+    ConnectorSpec {
+        connector: name.to_string(),
+        options: BTreeMap::new(),
+        encode: None,
+        encode_options: BTreeMap::new(),
+        includes: vec![],
+    }
+}
+
+fn object(id: u32, schema: &str, name: &str, columns: Vec<Column>, definition: ObjectDefinition, on: &[u32]) -> CatalogChange {
+    CatalogChange::Create(Box::new(CatalogObject {
+        id: ObjectId(id),
+        schema: schema.to_string(),
+        name: name.to_string(),
+        columns,
+        definition,
+        sql: String::new(),
+        depends_on: on.iter().map(|id| ObjectId(*id)).collect(),
+        comment: (name == "customers").then(|| "Who buys.".to_string()),
+        created_ms: 0,
+    }))
+}
+
+/// A schema `app` with a table of a key, one of two keys, a source, a view, a materialized view and a sink.
+pub(crate) fn sample_catalog() -> Catalog {
+    let table = |key: &[usize]| ObjectDefinition::Table { primary_key: key.to_vec(), connector: None, watermark: None };
+    let id = Column { nullable: false, ..column("id", SqlType::Int8) };
+    let customers = vec![
+        id.clone(),
+        column("name", SqlType::Text),
+        column("email", SqlType::Varchar(Some(80))),
+        Column { default: Some("0".to_string()), ..column("balance", SqlType::Numeric(Some((12, 2)))) },
+        column("tags", SqlType::Array(Box::new(SqlType::Text))),
+        column("created", SqlType::TimestampTz),
+    ];
+    let orders = vec![id, column("line", SqlType::Int4), column("customer_id", SqlType::Int8)];
+    let totals = vec![column("customer_id", SqlType::Int8), column("total", SqlType::Numeric(None))];
+    let view = || ObjectDefinition::View { query: "SELECT * FROM app.orders".to_string() };
+    let changes = vec![
+        CatalogChange::CreateSchema("app".to_string()),
+        object(16384, "app", "customers", customers, table(&[0]), &[]),
+        object(16385, "app", "orders", orders.clone(), table(&[0, 1]), &[]),
+        object(
+            16386,
+            "public",
+            "Bids",
+            vec![column("price", SqlType::Int8)],
+            ObjectDefinition::Source { connector: connector("kafka"), watermark: None },
+            &[],
+        ),
+        object(16387, "app", "v_orders", orders, view(), &[16385]),
+        object(
+            16388,
+            "app",
+            "mv_totals",
+            totals.clone(),
+            ObjectDefinition::MaterializedView {
+                query: "SELECT customer_id, sum(total) FROM app.orders GROUP BY 1".to_string(),
+                emit: Emit::Immediate,
+                key: vec![0],
+            },
+            &[16385],
+        ),
+        object(
+            16389,
+            "app",
+            "totals_out",
+            totals,
+            ObjectDefinition::Sink {
+                query: "SELECT * FROM app.mv_totals".to_string(),
+                emit: Emit::Immediate,
+                connector: connector("file"),
+                mode: SinkMode::Upsert,
+                key: vec![0],
+            },
+            &[16388],
+        ),
+    ];
+    Catalog::new().apply(&CatalogTransaction { version: 1, changes }).unwrap()
+}
+
+pub(crate) fn snapshot() -> Arc<SystemSnapshot> {
+    Arc::new(SystemSnapshot {
+        catalog: Arc::new(sample_catalog()),
+        user: "ada".to_string(),
+        database: "thalweg".to_string(),
+        search_path: vec!["app".to_string(), "public".to_string()],
+        process_id: 7,
+        settings: Arc::new(Fixed),
+        relations: vec![SystemRelation {
+            schema: "thalweg".to_string(),
+            name: "jobs".to_string(),
+            columns: vec![column("id", SqlType::Int8)],
+        }],
+        functions: vec![FunctionInfo {
+            name: "lower".to_string(),
+            kind: 'f',
+            arguments: "text".to_string(),
+            result: "text".to_string(),
+            description: Some("Lowercases.".to_string()),
+        }],
+        activity: vec![],
+        connections: None,
+        sizes: BTreeMap::from([(16384, RelationSize { rows: 3, bytes: 20_000 })]),
+    })
+}
+
+fn context() -> SessionContext {
+    let config = SessionConfig::new().with_information_schema(false).with_target_partitions(1);
+    let mut config = config.with_create_default_catalog_and_schema(true);
+    config.options_mut().sql_parser.dialect = datafusion::config::Dialect::PostgreSQL;
+    config.options_mut().sql_parser.map_string_types_to_utf8view = false;
+    let ctx = SessionContext::new_with_config(config);
+    register(&ctx, &snapshot()).unwrap();
+    ctx
+}
+
+/// Puts literals in the places of parameters.
+struct Literals<'a>(&'a [String]);
+
+impl VisitorMut for Literals<'_> {
+    type Break = ();
+
+    fn pre_visit_value(&mut self, value: &mut Value) -> ControlFlow<()> {
+        if let Value::Placeholder(name) = value {
+            let number: usize = name.trim_start_matches('$').parse().unwrap();
+            *value = Value::SingleQuotedString(self.0[number - 1].clone());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn parse(sql: &str) -> Statement {
+    Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap_or_else(|error| panic!("{error}: {sql}")).remove(0)
+}
+
+async fn run(ctx: &SessionContext, mut statement: Statement) -> Result<Vec<RecordBatch>, String> {
+    rewrite(&mut statement);
+    let shown = statement.to_string();
+    let explain = |step: &str, error: datafusion::error::DataFusionError| format!("{step}: {error}\n    {shown}");
+    let plan = ctx
+        .state()
+        .statement_to_plan(DfStatement::Statement(Box::new(statement)))
+        .await
+        .map_err(|error| explain("plan", error))?;
+    let frame = ctx.execute_logical_plan(plan).await.map_err(|error| explain("plan", error))?;
+    frame.collect().await.map_err(|error| explain("run", error))
+}
+
+/// The rows of a query, fields separated by bars.
+async fn rows(sql: &str) -> Vec<String> {
+    let batches = run(&context(), parse(sql)).await.unwrap();
+    let mut rows = vec![];
+    for batch in &batches {
+        let options = FormatOptions::default().with_null("NULL");
+        let columns: Vec<_> =
+            batch.columns().iter().map(|array| ArrayFormatter::try_new(array.as_ref(), &options).unwrap()).collect();
+        for row in 0..batch.num_rows() {
+            rows.push(columns.iter().map(|column| column.value(row).to_string()).collect::<Vec<_>>().join("|"));
+        }
+    }
+    rows
+}
+
+/// The statements of a recording, each with its parameters.
+fn recorded(text: &str) -> Vec<(String, Vec<String>)> {
+    let mut statements: Vec<(String, Vec<String>)> = vec![];
+    for line in text.lines() {
+        if let Some(head) = line.strip_prefix("-- [") {
+            let parameters = head.split_once("parameters: ").map(|(_, list)| parameters_of(list)).unwrap_or_default();
+            statements.push((String::new(), parameters));
+        } else if !line.starts_with("-- ====") && !line.starts_with("-- ERROR") {
+            if let Some((sql, _)) = statements.last_mut() {
+                sql.push_str(line);
+                sql.push('\n');
+            }
+        }
+    }
+    statements.retain(|(sql, _)| !sql.trim().is_empty());
+    statements
+}
+
+/// The values of `$1 = 'a', $2 = 'b'`, in order.
+fn parameters_of(list: &str) -> Vec<String> {
+    let mut values = vec![];
+    let mut rest = list;
+    while let Some((_, after)) = rest.split_once(" = ") {
+        let Some(quoted) = after.strip_prefix('\'') else {
+            values.push(String::new());
+            rest = after;
+            continue;
+        };
+        let end = quoted.find("', $").unwrap_or_else(|| quoted.rfind('\'').unwrap_or(quoted.len()));
+        values.push(quoted[..end].replace("''", "'"));
+        rest = &quoted[end..];
+    }
+    values
+}
+
+/// Runs every statement of a recording that reads system relations; what could not be run.
+async fn failures(text: &str) -> (usize, Vec<String>) {
+    let ctx = context();
+    let (mut count, mut failed) = (0, vec![]);
+    for (sql, parameters) in recorded(text) {
+        let Ok(mut parsed) = Parser::parse_sql(&PostgreSqlDialect {}, &sql) else { continue };
+        for statement in &mut parsed {
+            if !matches!(statement, Statement::Query(_)) || !touches_system(statement) {
+                continue;
+            }
+            let _ = VisitMut::visit(statement, &mut Literals(&parameters));
+            count += 1;
+            if let Err(error) = run(&ctx, statement.clone()).await {
+                failed.push(format!("{error}\n    FROM {sql}"));
+            }
+        }
+    }
+    (count, failed)
+}
+
+#[tokio::test]
+async fn survey() {
+    for file in std::env::var("CAPTURES").unwrap_or_default().split_whitespace() {
+        let text = std::fs::read_to_string(file).unwrap();
+        let (count, failed) = failures(&text).await;
+        println!("==== {file}: {} of {count} failed", failed.len());
+        let mut seen = std::collections::BTreeSet::new();
+        for failure in failed {
+            if seen.insert(failure.clone()) {
+                println!("{failure}");
+            }
+        }
+    }
+}

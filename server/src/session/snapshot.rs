@@ -1,0 +1,117 @@
+//! What a statement's system relations and functions show: the catalog and the session at the statement's start.
+
+use super::ClientSession;
+use super::settings::SessionSettings;
+use crate::pg_catalog::SystemSnapshot;
+use crate::pg_catalog::snapshot::{Activity, SettingInfo, Settings, SystemRelation};
+use crate::system;
+use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use thalweg_catalog::{Catalog, SqlResult};
+
+/// Settings as `current_setting` and `set_config` see them while a statement runs. What is set shows at once, and reaches the
+/// session when the statement is over.
+pub struct StatementSettings {
+    settings: Mutex<SessionSettings>,
+    changes: Arc<Mutex<Vec<SettingChange>>>,
+}
+
+/// A call of `set_config`.
+#[derive(Clone, Debug)]
+pub struct SettingChange {
+    /// The setting.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// Whether it lasts until the end of the transaction only.
+    pub local: bool,
+}
+
+impl StatementSettings {
+    /// The settings of a session; changes are collected in `changes`.
+    pub fn new(settings: SessionSettings, changes: Arc<Mutex<Vec<SettingChange>>>) -> StatementSettings {
+        StatementSettings { settings: Mutex::new(settings), changes }
+    }
+}
+
+impl Settings for StatementSettings {
+    fn get(&self, name: &str) -> Option<String> {
+        self.settings.lock().get(name).ok()
+    }
+
+    fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
+        let mut settings = self.settings.lock();
+        settings.set(name, Some(value))?;
+        self.changes.lock().push(SettingChange { name: name.to_string(), value: value.to_string(), local });
+        settings.get(name)
+    }
+
+    fn all(&self) -> Vec<SettingInfo> {
+        let info = |(name, value, description): (String, String, String)| SettingInfo {
+            name,
+            reset_value: value.clone(),
+            value,
+            unit: None,
+            description,
+            kind: "string",
+        };
+        self.settings.lock().all().into_iter().map(info).collect()
+    }
+}
+
+impl ClientSession {
+    /// The system as of now.
+    pub(super) fn system_snapshot(&self, catalog: &Arc<Catalog>) -> Arc<SystemSnapshot> {
+        let settings = StatementSettings::new(self.settings.clone(), Arc::clone(&self.set_config));
+        let activity = self.connections.iter().flat_map(|c| c.list()).map(|connection| {
+            let (user, database, application) = connection.identity.lock().clone();
+            Activity {
+                process_id: connection.process_id,
+                user,
+                database,
+                application,
+                client: connection.peer.map(|p| p.ip().to_string()),
+                since: DateTime::<Utc>::from(connection.since),
+                state: if connection.process_id == self.info.process_id { "active" } else { "idle" }.to_string(),
+                query: String::new(),
+            }
+        });
+        let relations = system::RELATIONS.iter().map(|(name, _)| SystemRelation {
+            schema: "thalweg".into(),
+            name: (*name).to_string(),
+            columns: system::columns(name),
+        });
+        Arc::new(SystemSnapshot {
+            catalog: Arc::clone(catalog),
+            user: self.info.user.clone(),
+            database: self.info.database.clone(),
+            search_path: self.settings.search_path().into_iter().filter(|s| catalog.has_schema(s)).collect(),
+            process_id: self.info.process_id,
+            settings: Arc::new(settings),
+            relations: relations.collect(),
+            functions: vec![],
+            activity: activity.collect(),
+            connections: self.connections.clone(),
+            sizes: BTreeMap::new(),
+        })
+    }
+
+    /// Takes over what `set_config` set in the last statement.
+    pub(super) fn take_set_config(&mut self) {
+        let changes = std::mem::take(&mut *self.set_config.lock());
+        for change in changes {
+            if change.local && !self.in_block() {
+                continue;
+            }
+            // It was checked when it was called.
+            let _ = self.settings.set(&change.name, Some(&change.value));
+            if change.local
+                && let Some(transaction) = &mut self.transaction
+            {
+                transaction.local.push(change.name);
+            }
+        }
+    }
+}
