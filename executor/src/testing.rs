@@ -490,7 +490,7 @@ impl Seeded {
         let number = self.below(5);
         match data_type {
             DataType::Utf8 => ["a", "b", "c", "dd", "e"][number].into(),
-            DataType::Boolean => (number % 2 == 0).to_string(),
+            DataType::Boolean => number.is_multiple_of(2).to_string(),
             DataType::Decimal128(_, 2) => format!("{number}.{}5", number * 2 % 10),
             _ => number.to_string(),
         }

@@ -1,18 +1,18 @@
 //! The operator: takes an epoch's rows into the state, then gives the difference.
 
 use super::accumulator::{Accumulator, Rows, add_weights, i64_at};
+use super::difference::{AFTER, ChangedRows, Difference};
 use super::epoch::Touched;
 use super::layout::{LIVE, Layout};
-use super::outcome::{Formula, Outcome, Shown, special_values};
+use super::outcome::{Formula, Outcome, special_values};
 use super::values::{GroupRows, Transitions, ValueSet};
 use crate::error::OperatorError;
 use crate::operator::{Dropped, EpochInput, Operator, Output, PIECE_ROWS, Progress};
 use crate::operators::build::Context;
 use crate::operators::horizon::{Horizon, TimeIndex, micros};
 use crate::operators::rows::{Errors, as_condition, batch_of, columns_of, describe_row, fields_of, rows_with_values, true_rows};
-use arrow::array::{Array, ArrayRef, BooleanArray, Int64Array, UInt32Array};
+use arrow::array::{Array, ArrayRef, Int64Array, UInt32Array};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{interleave, take};
 use arrow::datatypes::{Field, SchemaRef};
 use std::sync::Arc;
@@ -187,7 +187,7 @@ impl Aggregate {
             }
             if !self.touched.old_extremes.is_empty() {
                 let (hash, key) = (self.groups.hash(*slot), self.groups.key(*slot));
-                let formulas = self.layout.outcomes.iter().filter_map(|o| o.from_set());
+                let formulas = self.layout.outcomes.iter().filter_map(|o| o.value_set());
                 for (place, (set, greatest)) in formulas.enumerate() {
                     let old = if live { self.sets[set].extreme(hash, key, greatest)? } else { None };
                     self.touched.old_extremes[place].push(old);
@@ -255,7 +255,7 @@ impl Aggregate {
         let mut columns = Vec::with_capacity(self.layout.outcomes.len());
         let mut extremes = 0;
         for outcome in &self.layout.outcomes {
-            if let Some((set, _)) = outcome.from_set() {
+            if let Some((set, _)) = outcome.value_set() {
                 let (before, after) = (&self.touched.old_extremes[extremes][from..to], &new_extremes[extremes]);
                 extremes += 1;
                 difference.compare_encoded(before, after);
@@ -277,7 +277,7 @@ impl Aggregate {
 
     fn new_extremes(&mut self, from: usize, to: usize) -> Result<Vec<Vec<Option<Vec<u8>>>>, OperatorError> {
         let mut all = Vec::new();
-        for (set, greatest) in self.layout.outcomes.iter().filter_map(|o| o.from_set()) {
+        for (set, greatest) in self.layout.outcomes.iter().filter_map(|o| o.value_set()) {
             let mut values = Vec::with_capacity(to - from);
             for slot in &self.touched.slots[from..to] {
                 values.push(self.sets[set].extreme(self.groups.hash(*slot), self.groups.key(*slot), greatest)?);
@@ -461,74 +461,4 @@ fn rows_seen(
         Some(values) => &values & &passed,
         None => passed,
     }))
-}
-
-const BEFORE: usize = 0;
-const AFTER: usize = 1;
-
-/// Which rows of a piece's groups changed.
-struct Difference {
-    /// Whether each group had a row before, and has one after.
-    exists: Vec<[bool; 2]>,
-    changed: Vec<bool>,
-    /// Why a row can't be shown.
-    faults: Vec<[Option<&'static str>; 2]>,
-}
-
-/// The rows to give: −old and +new of a group one after the other.
-struct ChangedRows {
-    /// Before or after, and the place in the piece.
-    places: Vec<(usize, usize)>,
-}
-
-impl Difference {
-    fn between(old: &[&[u8]], new: &[&[u8]], given: Option<usize>) -> Difference {
-        let is_there = |state: &[u8]| match given {
-            Some(given) => i64_at(state, given) != 0,
-            None => i64_at(state, LIVE) > 0,
-        };
-        Difference {
-            exists: old.iter().zip(new).map(|(old, new)| [is_there(old), is_there(new)]).collect(),
-            changed: vec![false; old.len()],
-            faults: vec![[None; 2]; old.len()],
-        }
-    }
-
-    fn compare(&mut self, before: &Shown, after: &Shown) -> Result<(), OperatorError> {
-        let differs: BooleanArray = distinct(&before.column.as_ref(), &after.column.as_ref())?;
-        for place in differs.values().set_indices() {
-            self.changed[place] = true;
-        }
-        for (side, shown) in [(BEFORE, before), (AFTER, after)] {
-            for (place, reason) in &shown.faults {
-                if self.exists[*place][side] {
-                    self.faults[*place][side].get_or_insert(reason);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn compare_encoded(&mut self, before: &[Option<Vec<u8>>], after: &[Option<Vec<u8>>]) {
-        for ((changed, before), after) in self.changed.iter_mut().zip(before).zip(after) {
-            *changed |= before != after;
-        }
-    }
-
-    fn rows(&self) -> ChangedRows {
-        let mut places = Vec::new();
-        for (place, exists) in self.exists.iter().enumerate() {
-            let [before, after] = [BEFORE, AFTER].map(|side| exists[side] && self.faults[place][side].is_none());
-            if before && after && !self.changed[place] {
-                continue;
-            }
-            if before {
-                places.push((BEFORE, place));
-            }
-            if after {
-                places.push((AFTER, place));
-            }
-        }
-        ChangedRows { places }
-    }
 }

@@ -12,6 +12,7 @@
 //! restart the index of groups by time is rebuilt from the group table; nothing else is outside state.
 
 mod accumulator;
+mod difference;
 mod driver;
 mod epoch;
 mod layout;

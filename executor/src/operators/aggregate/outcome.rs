@@ -73,7 +73,7 @@ impl Outcome {
     }
 
     /// The set that the result comes from, and whether it is its greatest value.
-    pub fn from_set(&self) -> Option<(usize, bool)> {
+    pub fn value_set(&self) -> Option<(usize, bool)> {
         match self.formula {
             Formula::Value { set, greatest } => Some((set, greatest)),
             _ => None,

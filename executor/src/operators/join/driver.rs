@@ -2,25 +2,24 @@
 
 use super::candidates::{Candidates, Cursor, Residual};
 use super::change::Change;
-use super::side::{Side, SideShape};
+use super::expiry::Expiry;
+use super::null_aware::{NullAware, Verdict};
+use super::side::{LEFT, RIGHT, Side, SideShape};
 use super::touched::{Touched, TouchedRow};
 use crate::error::OperatorError;
 use crate::operator::{Dropped, EpochInput, Operator, Output, PIECE_ROWS, Progress};
 use crate::operators::build::Context;
-use crate::operators::horizon::{Horizon, TimeIndex, micros};
+use crate::operators::horizon::micros;
 use crate::operators::rows::{Errors, batch_of, weighted};
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{filter, take};
 use arrow::datatypes::{DataType, SchemaRef};
 use std::sync::Arc;
+use thalweg_catalog::Delta;
 use thalweg_catalog::hash::hash_columns;
-use thalweg_catalog::{Delta, VNode};
 use thalweg_plan::{JoinType, PlanNode};
-use thalweg_storage::state::{CellTable, Entry};
-
-const LEFT: usize = 0;
-const RIGHT: usize = 1;
+use thalweg_storage::state::Entry;
 
 /// A running `Join`.
 pub struct Join {
@@ -35,31 +34,6 @@ pub struct Join {
     errors: Errors,
     epoch: Option<EpochWork>,
     candidates: Candidates,
-}
-
-/// How keys are forgotten by time.
-struct Expiry {
-    columns: [usize; 2],
-    horizon: Horizon,
-    index: TimeIndex,
-}
-
-/// What `NOT IN` must know of the whole right side.
-struct NullAware {
-    right_rows: i64,
-    right_nulls: i64,
-    cell: CellTable,
-}
-
-/// What the right side as a whole says about left rows.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// It is empty: every left row is given.
-    All,
-    /// It has a NULL: none is.
-    None,
-    /// It depends on the row.
-    ByRow,
 }
 
 /// An epoch in work.
@@ -104,12 +78,7 @@ impl Join {
         if *null_aware && (join_type != JoinType::LeftAnti || residual.is_some() || *null_equals_null) {
             return Err(OperatorError::Plan("only an anti join without a further condition can be null-aware".into()));
         }
-        for (l, r) in on {
-            let [l, r] = [(LEFT, *l), (RIGHT, *r)].map(|(side, c)| inputs[side].fields().get(c).map(|f| f.data_type().clone()));
-            if !matches!((&l, &r), (Some(l), Some(r)) if same_key_type(l, r)) {
-                return Err(OperatorError::Plan(format!("the keys of a join are of types {l:?} and {r:?}")));
-            }
-        }
+        check_keys(on, inputs)?;
         let right_kept = match residual {
             _ if !join_type.left_only() => (0..right).collect(),
             Some(residual) => Residual::right_columns(residual, left),
@@ -474,33 +443,16 @@ impl Operator for Join {
     }
 }
 
-impl Expiry {
-    fn open(place: usize, on: &[(usize, usize)], sides: &[Side; 2], context: &Context) -> Result<Expiry, OperatorError> {
-        let (left, right) = *on.get(place).ok_or_else(|| OperatorError::Plan(format!("there is no key {place}")))?;
-        let mut index = TimeIndex::default();
-        for side in sides {
-            let mut fault = None;
-            side.for_each_key(&mut |hash, key| {
-                let columns = side.key_codec.decode([key])?;
-                match micros(&columns[place]) {
-                    Ok(times) if !times.is_null(0) => index.insert(times.value(0), hash, key),
-                    Ok(_) => {}
-                    Err(error) => fault = Some(error),
-                }
-                Ok(())
-            })?;
-            if let Some(error) = fault {
-                return Err(error);
-            }
+/// That the sides' keys can be matched by their bytes.
+fn check_keys(on: &[(usize, usize)], inputs: &[SchemaRef]) -> Result<(), OperatorError> {
+    for (left, right) in on {
+        let type_of = |side: usize, column: usize| inputs[side].fields().get(column).map(|f| f.data_type());
+        let types = (type_of(LEFT, *left), type_of(RIGHT, *right));
+        if !matches!(types, (Some(left), Some(right)) if same_key_type(left, right)) {
+            return Err(OperatorError::Plan(format!("the keys of a join are of types {types:?}")));
         }
-        Ok(Expiry { columns: [left, right], horizon: Horizon::open(&context.state)?, index })
     }
-
-    /// The lesser of both sides' watermarks, once both have one.
-    fn watermark(&self, input: &EpochInput) -> Option<i64> {
-        let of = |side: usize| input.watermarks.get(side).and_then(|w| w.get(&self.columns[side]).copied());
-        Some(of(LEFT)?.min(of(RIGHT)?))
-    }
+    Ok(())
 }
 
 /// Whether equal values of both types have the same bytes and hash.
@@ -508,46 +460,5 @@ fn same_key_type(left: &DataType, right: &DataType) -> bool {
     match (left, right) {
         (DataType::Decimal128(_, l), DataType::Decimal128(_, r)) => l == r,
         _ => left == right,
-    }
-}
-
-const RIGHT_COUNTS: &[u8] = b"right";
-
-impl NullAware {
-    fn open(context: &Context) -> Result<NullAware, OperatorError> {
-        let cell = context.state.cell_table("right_counts", VNode(0))?;
-        let (mut right_rows, mut right_nulls) = (0, 0);
-        if let Some(bytes) = cell.get(RIGHT_COUNTS) {
-            let (rows, nulls) = bytes.split_at_checked(8).unwrap_or((&[], &[]));
-            match (rows.try_into(), nulls.try_into()) {
-                (Ok(rows), Ok(nulls)) => {
-                    right_rows = i64::from_le_bytes(rows);
-                    right_nulls = i64::from_le_bytes(nulls);
-                }
-                _ => return Err(OperatorError::Invariant("JOIN-2", "the stored counts of the right are not two numbers".into())),
-            }
-        }
-        Ok(NullAware { right_rows, right_nulls, cell })
-    }
-
-    fn verdict(&self) -> Verdict {
-        match (self.right_rows, self.right_nulls) {
-            (0, _) => Verdict::All,
-            (_, 0) => Verdict::ByRow,
-            _ => Verdict::None,
-        }
-    }
-
-    /// Counts the right's changes. What follows from them.
-    fn take_in(&mut self, right: &Change) -> Verdict {
-        let nulls: i64 = right.unmatchable.iter().map(|(_, weight)| weight).sum();
-        let values: i64 = right.weights.iter().sum();
-        if nulls != 0 || values != 0 {
-            self.right_nulls += nulls;
-            self.right_rows += nulls + values;
-            let bytes = [self.right_rows.to_le_bytes(), self.right_nulls.to_le_bytes()].concat();
-            self.cell.put(RIGHT_COUNTS, &bytes);
-        }
-        self.verdict()
     }
 }

@@ -18,6 +18,8 @@
 mod candidates;
 mod change;
 mod driver;
+mod expiry;
+mod null_aware;
 mod side;
 mod touched;
 

@@ -12,6 +12,11 @@ use arrow::datatypes::{Field, SchemaRef};
 use thalweg_storage::StorageResult;
 use thalweg_storage::state::{Entry, RowCodec, SortedTable, TableSpec};
 
+/// The port of the left side.
+pub(super) const LEFT: usize = 0;
+/// The port of the right side.
+pub(super) const RIGHT: usize = 1;
+
 /// The rows of one input.
 pub(super) struct Side {
     /// The key's columns.
@@ -86,11 +91,12 @@ impl Side {
 
     /// Notes how many partners a row has.
     pub fn set_degree(&mut self, hash: u64, key: &[u8], row: &[u8], degree: i64) -> Result<(), OperatorError> {
-        Ok(if self.on_one {
-            self.table.set_extra(ON_ONE, &[], &[key, row].concat(), degree)?
+        if self.on_one {
+            self.table.set_extra(ON_ONE, &[], &[key, row].concat(), degree)?;
         } else {
-            self.table.set_extra(hash, key, row, degree)?
-        })
+            self.table.set_extra(hash, key, row, degree)?;
+        }
+        Ok(())
     }
 
     /// Visits the rows of a key, in order, those after the row `after` if it is given, until the visitor returns false.
