@@ -3,7 +3,7 @@
 //! `cargo run --release -p thalweg-connectors --example decode_bench [ROWS]`
 
 use std::time::Instant;
-use thalweg_catalog::object::SinkMode;
+use thalweg_catalog::object::Encode;
 use thalweg_catalog::{Column, ConnectorSpec};
 use thalweg_connectors::decode::{Decoder, Format};
 use thalweg_connectors::encode::JsonRows;
@@ -23,13 +23,6 @@ fn main() -> Result<(), Failure> {
         includes: vec![],
     };
     let columns = registry::default_columns("nexmark", &spec.options)?.unwrap_or_default();
-    registry::sink(
-        &ConnectorSpec { connector: "blackhole".into(), options: Default::default(), ..spec.clone() },
-        &columns,
-        SinkMode::AppendOnly,
-        &[],
-        "none",
-    )?;
     let all: Vec<usize> = (0..columns.len()).collect();
     let two = vec![0, 2];
     let lines = generate(&spec, &columns, &all, runtime.handle())?;
@@ -39,9 +32,24 @@ fn main() -> Result<(), Failure> {
             measure(&format!("generate bids, {name}"), || count(&spec, &columns, projection, runtime.handle()))?;
         }
     }
+    let records: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
     for (name, projection) in [("7 columns", &all), ("2 columns", &two), ("0 columns", &vec![])] {
         for _ in 0..2 {
-            measure(&format!("decode JSON bids, {name}"), || decode(&lines, &columns, projection))?;
+            measure(&format!("decode JSON bids, {name}"), || decode(&records, &columns, projection))?;
+        }
+    }
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("bids.json");
+    std::fs::write(&path, &lines)?;
+    let file = ConnectorSpec {
+        connector: "file".into(),
+        options: [("path".to_string(), path.to_string_lossy().into_owned())].into(),
+        encode: Some(Encode::Json),
+        ..spec
+    };
+    for (name, projection) in [("7 columns", &all), ("2 columns", &two), ("0 columns", &vec![])] {
+        for _ in 0..2 {
+            measure(&format!("read a JSON file of bids, {name}"), || count(&file, &columns, projection, runtime.handle()))?;
         }
     }
     Ok(())
@@ -113,11 +121,11 @@ fn generate(
     Ok(lines)
 }
 
-fn decode(lines: &[u8], columns: &[Column], projection: &[usize]) -> Result<usize, Failure> {
+fn decode(records: &[&[u8]], columns: &[Column], projection: &[usize]) -> Result<usize, Failure> {
     let mut decoder = Decoder::new(&Format::Json, columns, projection)?;
     let mut rows = 0;
-    for (place, line) in lines.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
-        decoder.push(line, place);
+    for (place, record) in records.iter().enumerate() {
+        decoder.push(record, place);
         if decoder.is_full() {
             let (batch, errors) = decoder.finish()?;
             assert!(errors.is_empty(), "{errors:?}");

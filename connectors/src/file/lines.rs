@@ -8,7 +8,7 @@ use crate::error::{ConnectorError, ConnectorResult};
 use crate::scan::find_byte;
 use crate::source::{SourceBatch, SplitId};
 use std::fmt;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use tokio::runtime::Handle;
 
 /// How much is read at once.
@@ -65,6 +65,8 @@ pub(super) struct LineFile {
     end: usize,
     /// The place of `start`.
     position: TextPosition,
+    /// The header has not been read yet.
+    header_missing: bool,
     /// The rest of the line is part of a record that was too long.
     overlong: bool,
 }
@@ -106,11 +108,10 @@ impl LineFile {
             start: 0,
             end: 0,
             position: TextPosition { offset: seek, line: if seek == 0 { 0 } else { position.line } },
+            header_missing: has_header,
             overlong: false,
         };
-        if has_header {
-            file.read_header()?;
-        }
+        file.read_header()?;
         if position.offset > file.position.offset {
             file.skip_to(position)?;
         }
@@ -131,21 +132,20 @@ impl LineFile {
         self.position.offset + (self.end - self.start) as u64
     }
 
+    /// Reads the header, if there is one to be read and it is all there.
     fn read_header(&mut self) -> ConnectorResult<()> {
-        loop {
-            if let Some(length) = self.record_length() {
-                self.decoder.header(&self.buffer[self.start..self.start + length])?;
-                self.advance(length);
-                return Ok(());
-            }
-            if !self.fill()? {
-                if self.start < self.end && !self.growing {
-                    self.decoder.header(&self.buffer[self.start..self.end])?;
-                    self.advance(self.end - self.start);
-                }
-                return Ok(());
-            }
+        while self.header_missing {
+            let length = match self.record_length() {
+                Some(length) => length,
+                None if self.fill()? => continue,
+                None if self.start < self.end && !self.growing => self.end - self.start,
+                None => return Ok(()),
+            };
+            self.decoder.header(&self.buffer[self.start..self.start + length])?;
+            self.advance(length);
+            self.header_missing = false;
         }
+        Ok(())
     }
 
     fn skip_to(&mut self, position: TextPosition) -> ConnectorResult<()> {
@@ -164,6 +164,10 @@ impl LineFile {
 
     /// The next rows, or why there are none.
     pub(super) fn read(&mut self) -> ConnectorResult<Step> {
+        self.read_header()?;
+        if self.header_missing {
+            return Ok(if self.growing { Step::Waiting } else { Step::End(self.position.to_string()) });
+        }
         loop {
             while let Some(length) = self.record_length() {
                 self.take_record(length);
@@ -249,8 +253,17 @@ impl LineFile {
                     self.end += length;
                     return Ok(length > 0);
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(ConnectorError::external(format!("can't read \"{}\": {error}", self.split))),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let message = format!("can't read \"{}\": {error}", self.split);
+                    // Damaged compressed files fail in these ways.
+                    return Err(match error.kind() {
+                        ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
+                            ConnectorError::user(message)
+                        }
+                        _ => ConnectorError::external(message),
+                    });
+                }
             }
         }
     }

@@ -102,15 +102,15 @@ impl FileReader {
         loop {
             while self.open.len() < OPEN_MAX {
                 let Some((split, position)) = self.waiting.pop_front() else { break };
-                let file = self.open(split.clone(), position)?;
+                let file = self.open(split.clone(), position).map_err(|error| self.patient(error))?;
                 self.open.push_back((split, file));
             }
             let Some((split, mut file)) = self.open.pop_front() else { return Ok(None) };
             let step = match &mut file {
-                OpenFile::Lines(lines) => lines.read()?,
-                OpenFile::Parquet(parquet) => parquet.read()?,
+                OpenFile::Lines(lines) => lines.read(),
+                OpenFile::Parquet(parquet) => parquet.read(),
             };
-            match step {
+            match step.map_err(|error| self.patient(error))? {
                 Step::Rows(batch) => {
                     self.open.push_back((split, file));
                     return Ok(Some(SourceEvent::Rows(batch)));
@@ -122,6 +122,11 @@ impl FileReader {
                 Step::Waiting => self.set_aside(split, file)?,
             }
         }
+    }
+
+    /// While files are followed, one that can't be read may just not be whole yet.
+    fn patient(&self, error: ConnectorError) -> ConnectorError {
+        ConnectorError { retry: error.retry || self.options.follow, ..error }
     }
 
     fn recycle(&mut self, file: OpenFile) {

@@ -92,7 +92,15 @@ fn a_damaged_compressed_file_is_an_error_that_names_it() {
             Err(error) => break error,
         }
     };
-    assert!(error.message.contains(&path), "{error}");
+    assert!(error.message.contains(&path) && !error.retry, "{error}");
+    let mut patient = json(&path, &[("follow", "true")]).reader();
+    patient.assign(vec![(path.as_str().into(), Some("offset=0,line=0".into()))]).unwrap();
+    let error = loop {
+        if let Err(error) = patient.next(Duration::ZERO) {
+            break error;
+        }
+    };
+    assert!(error.retry, "a followed file may not be whole yet");
 }
 
 #[test]
@@ -252,6 +260,21 @@ fn a_csv_file_with_a_header_and_line_ends_in_quotes_resumes_at_any_record() {
     assert_eq!(read.rows[7], "7|line one\nline \"7\"");
     assert_eq!(read.errors, ["line 20002: column \"a\": invalid input for type bigint: \"x\""]);
     assert_eq!(read.positions.last().unwrap().1.split(",line=").nth(1), Some("20002"));
+}
+
+#[test]
+fn a_header_that_comes_late_is_still_the_header() {
+    let folder = TempDir::new().unwrap();
+    let path = write(&folder, "a.csv", "");
+    let mut given = spec("file", &[("path", &path), ("follow", "true")], Some(Encode::Csv));
+    given.encode_options.insert("header".into(), "true".into());
+    let mut reader = Harness::new(&given, &columns(&[("a", "bigint"), ("b", "text")])).reader();
+    reader.assign(vec![(path.as_str().into(), None)]).unwrap();
+    assert!(matches!(reader.next(Duration::ZERO).unwrap(), SourceEvent::Idle));
+    append(&path, "b,");
+    assert!(matches!(reader.next(Duration::from_millis(120)).unwrap(), SourceEvent::Idle));
+    append(&path, "a\nx,1\n");
+    assert_eq!(next_rows(&mut *reader), ["1|x"]);
 }
 
 fn parquet(folder: &TempDir, name: &str, columns: Vec<(&str, ArrayRef)>) -> String {
