@@ -5,6 +5,7 @@
 //! [`errors`] is where everything that goes wrong gets its SQLSTATE.
 //!
 //! Must not know: connectors (it learns what they say through [`bind::ConnectorInfo`]), storage, sockets, sessions.
+#![deny(missing_docs)]
 
 mod analyze;
 pub mod bind;
