@@ -314,6 +314,8 @@ struct Inner {
     stopping: AtomicBool,
     /// The catalog's version, for manifests.
     catalog_version: AtomicU64,
+    /// The epoch of the last write that was replayed from the table log.
+    replayed: AtomicU64,
 }
 
 /// A consistent reading of some relations.
@@ -373,6 +375,7 @@ impl Engine {
             restored_at,
             stopping: AtomicBool::new(false),
             catalog_version: AtomicU64::new(0),
+            replayed: AtomicU64::new(0),
             config,
         });
         let engine = Engine { inner };
@@ -390,6 +393,7 @@ impl Engine {
         let after = self.inner.restored_at.unwrap_or_default();
         let mut records = self.inner.table_log.replay(after);
         while let Some(record) = records.next().await? {
+            self.inner.replayed.fetch_max(record.epoch.0, Ordering::SeqCst);
             for (table, delta) in record.writes {
                 if self.inner.shared.job(table).is_some() {
                     self.inner.shared.table_queue(table).push(record.epoch, delta);
@@ -523,7 +527,8 @@ impl Engine {
             let mut jobs = inner.shared.jobs.write();
             jobs.insert(id, Arc::clone(&job));
             if spec.object.is_kept() {
-                for read in spec.plan.reads() {
+                // A table that a connector fills names itself as what is read.
+                for read in spec.plan.reads().into_iter().filter(|read| *read != id) {
                     if let Some(upstream) = jobs.get(&read) {
                         upstream.downstream.write().push(Arc::clone(&job));
                     }
@@ -655,6 +660,8 @@ impl Engine {
         if relations.is_empty() {
             return Ok(Reading { epoch: at_least, relations: BTreeMap::new() });
         }
+        // What was acknowledged before a restart is seen after it, however early someone looks.
+        let at_least = at_least.max(Epoch(self.inner.replayed.load(Ordering::SeqCst)));
         loop {
             let mut jobs = vec![];
             for id in relations {

@@ -338,9 +338,10 @@ impl Driver {
     }
 
     fn give_piece(&mut self, output: &mut PacketOutput) -> Result<(), OperatorError> {
-        let Some((_, capability)) = &self.current else { return Ok(()) };
+        let Some((epoch, capability)) = &self.current else { return Ok(()) };
         let (stage, piece) = (&mut self.stage, &mut self.output);
         let progress = guarded(|| stage.step(piece))?;
+        let epoch = *epoch;
         let mut session = output.activate();
         for delta in self.output.take() {
             self.context.figures().rows_out.fetch_add(delta.num_rows() as u64, Ordering::Relaxed);
@@ -353,8 +354,10 @@ impl Driver {
                 let mut packet = Packet::Marks { from: worker.index, marks, copies: worker.workers };
                 session.session_with_builder(capability).give_container(&mut packet);
             }
-            self.current = None;
             drop(session);
+            self.current = None;
+            // Before anything is flushed: state that readers look at is flushed as of what it knows to be complete.
+            self.note_completed(epoch)?;
             self.participant.keep_within_budget()?;
         }
         Ok(())
@@ -364,22 +367,27 @@ impl Driver {
     fn complete(&mut self, frontier: Epoch) -> Result<(), OperatorError> {
         self.flush_below(frontier)?;
         let through = if frontier == Epoch::END { Epoch::END } else { frontier.previous() };
-        if self.completed.is_none_or(|completed| completed < through) {
-            self.completed = Some(through);
-            let none = Watermarks::new();
-            let (stage, marks) = (&mut self.stage, &self.marks_in);
-            guarded(|| {
-                stage.completed(through, marks.current().first().unwrap_or(&none));
-                Ok(())
-            })?;
-            if frontier == Epoch::END {
-                // Timely drops the operator now; its state must be in the database for every later checkpoint.
-                self.marks_in.save();
-                self.stage.before_flush(Epoch::END);
-                self.context.state.flush()?;
-            }
+        if self.note_completed(through)? && frontier == Epoch::END {
+            // Timely drops the operator now; its state must be in the database for every later checkpoint.
+            self.marks_in.save();
+            self.stage.before_flush(Epoch::END);
+            self.context.state.flush()?;
         }
         Ok(())
+    }
+
+    /// Tells the stage that everything through `through` has been applied; false if it knew.
+    fn note_completed(&mut self, through: Epoch) -> Result<bool, OperatorError> {
+        if self.completed.is_some_and(|completed| completed >= through) {
+            return Ok(false);
+        }
+        self.completed = Some(through);
+        let none = Watermarks::new();
+        let (stage, marks) = (&mut self.stage, &self.marks_in);
+        guarded(|| {
+            stage.completed(through, marks.current().first().unwrap_or(&none));
+            Ok(true)
+        })
     }
 
     fn flush_below(&mut self, limit: Epoch) -> Result<(), OperatorError> {
