@@ -21,6 +21,11 @@ use thalweg_catalog::VNode;
 
 mod records;
 
+/// How many rows are looked up together.
+const PIECE_ROWS: usize = 256;
+/// No slot.
+const NONE: u32 = u32::MAX;
+
 /// The place of a group in memory. Valid until the next `end_batch`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Slot(pub u32);
@@ -177,30 +182,39 @@ impl Groups {
             return Err(self.shape(format!("{} keys come with {} hashes", keys.len(), hashes.len())));
         }
         slots.reserve(hashes.len());
-        // First all buckets, then all records: the processor waits for many cache lines at once instead of one after another.
-        slots.extend(hashes.iter().map(|hash| Slot(self.records.index.guess(*hash).unwrap_or(u32::MAX))));
         let mut missing = Vec::new();
-        for (row, (slot, hash)) in slots.iter_mut().zip(hashes).enumerate() {
-            let key = keys.row(row);
-            if slot.0 == u32::MAX || !self.is_in_use(slot.0) || !self.records.is(slot.0, *hash, key) {
-                match self.records.find(*hash, key) {
-                    Some(found) => slot.0 = found,
-                    None => {
-                        slot.0 = self.make(*hash, key)?;
-                        if self.evicted.as_ref().is_none_or(|evicted| evicted.may_contain(*hash)) {
-                            missing.push(slot.0);
-                        }
-                        continue;
-                    }
+        for (piece, hashes) in hashes.chunks(PIECE_ROWS).enumerate() {
+            let first = slots.len();
+            // First all buckets, then all records, then what is different: so the processor waits for many cache lines at once.
+            slots.extend(hashes.iter().map(|hash| Slot(self.records.index.guess(*hash).unwrap_or(NONE))));
+            let slots = &mut slots[first..];
+            for (slot, hash) in slots.iter_mut().zip(hashes) {
+                if slot.0 != NONE && self.records.hash(slot.0) != *hash {
+                    slot.0 = NONE;
                 }
             }
-            let flags = self.records.flags_mut(slot.0);
-            *flags |= USED;
-            if *flags & (PRESENT | STORED) == STORED {
-                slot.0 = self.make_again(slot.0)?;
+            for (row, (slot, hash)) in slots.iter_mut().zip(hashes).enumerate() {
+                slot.0 = self.slot(slot.0, *hash, keys.row(piece * PIECE_ROWS + row), &mut missing)?;
             }
         }
         self.load(&missing)
+    }
+
+    /// The slot of a key, which may be the guessed one.
+    #[inline]
+    fn slot(&mut self, guess: u32, hash: u64, key: &[u8], missing: &mut Vec<u32>) -> StorageResult<u32> {
+        let right = guess != NONE && self.is_in_use(guess) && self.records.is(guess, hash, key);
+        let found = if right { Some(guess) } else { self.records.find(hash, key) };
+        let Some(slot) = found else {
+            let made = self.make(hash, key)?;
+            if self.evicted.as_ref().is_none_or(|evicted| evicted.may_contain(hash)) {
+                missing.push(made);
+            }
+            return Ok(made);
+        };
+        let flags = self.records.flags_mut(slot);
+        *flags |= USED;
+        if *flags & (PRESENT | STORED) == STORED { self.make_again(slot) } else { Ok(slot) }
     }
 
     /// Whether a slot that was guessed at the start is still that of its key: it may have got another since.

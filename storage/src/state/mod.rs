@@ -6,6 +6,7 @@ pub mod codec;
 mod database;
 pub mod directory;
 pub mod group;
+mod huge_pages;
 pub mod inspect;
 mod known_keys;
 mod slot_index;

@@ -4,6 +4,8 @@
 //! low bits of the hash, removal by shifting back, at most 7/10 full. One word for a bucket means one cache miss for most
 //! probes, and a batch of probes can be started before any of them is needed.
 
+use super::huge_pages;
+
 /// Slots by hash.
 #[derive(Debug, Default)]
 pub(crate) struct SlotIndex {
@@ -19,7 +21,7 @@ impl SlotIndex {
     pub(crate) fn with_capacity(capacity: usize) -> SlotIndex {
         let mut index = SlotIndex::default();
         if capacity > 0 {
-            index.buckets = vec![0; buckets_for(capacity)];
+            index.buckets = empty_buckets(buckets_for(capacity));
         }
         index
     }
@@ -37,12 +39,11 @@ impl SlotIndex {
         self.buckets.len().wrapping_sub(1)
     }
 
-    /// The slot that the first bucket of this hash holds, if its tag is right: a guess to be checked against the key. Having no
-    /// branch on memory, a loop of these lets the processor wait for many cache lines at once.
+    /// The slot whose tag is that of this hash, without a look at its key: a guess to be checked, and hardly ever wrong. A loop of
+    /// these lets the processor wait for many buckets at once.
     #[inline]
     pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
-        let bucket = *self.buckets.get(hash as usize & self.mask())?;
-        (bucket & TAG == hash & TAG && bucket as u32 != 0).then(|| bucket as u32 - 1)
+        self.find(hash, |_| true)
     }
 
     /// The slot of this hash for which `equal` holds.
@@ -87,7 +88,7 @@ impl SlotIndex {
     #[cold]
     fn grow(&mut self, hash_of: impl Fn(u32) -> u64) {
         let old = std::mem::take(&mut self.buckets);
-        self.buckets = vec![0; buckets_for(self.used + 1).max(old.len() * 2)];
+        self.buckets = empty_buckets(buckets_for(self.used + 1).max(old.len() * 2));
         for bucket in old {
             if bucket as u32 != 0 {
                 let slot = bucket as u32 - 1;
@@ -137,6 +138,13 @@ impl SlotIndex {
         self.buckets = Vec::new();
         self.used = 0;
     }
+}
+
+fn empty_buckets(count: usize) -> Vec<u64> {
+    let mut buckets = Vec::with_capacity(count);
+    huge_pages::advise(&mut buckets);
+    buckets.resize(count, 0);
+    buckets
 }
 
 fn buckets_for(capacity: usize) -> usize {

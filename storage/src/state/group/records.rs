@@ -1,5 +1,6 @@
 //! The arena of groups: one record for each slot.
 
+use crate::state::huge_pages;
 use crate::state::slot_index::SlotIndex;
 
 /// The group is there.
@@ -37,6 +38,18 @@ fn read_u64(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(word)
+}
+
+/// Whether two keys are the same. Short ones, an integer above all, are compared as words, without a call.
+#[inline]
+fn same_bytes(a: &[u8], b: &[u8]) -> bool {
+    match a.len() {
+        8..=16 if b.len() == a.len() => {
+            let last = a.len() - 8;
+            read_u64(a, 0) == read_u64(b, 0) && read_u64(a, last) == read_u64(b, last)
+        }
+        _ => a == b,
+    }
 }
 
 impl Records {
@@ -101,7 +114,7 @@ impl Records {
     /// Whether the record of a slot is this key's.
     #[inline]
     pub(super) fn is(&self, slot: u32, hash: u64, key: &[u8]) -> bool {
-        self.hash(slot) == hash && self.key(slot) == key
+        self.hash(slot) == hash && same_bytes(self.key(slot), key)
     }
 
     #[inline]
@@ -208,7 +221,7 @@ impl Records {
         }
         let mut kept = Records::new(self.width, self.key_width);
         kept.index = SlotIndex::with_capacity(count - drop_idle - drop_used);
-        kept.bytes.reserve_exact((count - drop_idle - drop_used) * self.stride);
+        huge_pages::regrow(&mut kept.bytes, (count - drop_idle - drop_used) * self.stride);
         for slot in 0..self.slots() as u32 {
             let flags = self.flags(slot);
             let quota = if flags & USED == 0 { &mut drop_idle } else { &mut drop_used };
@@ -249,6 +262,7 @@ impl Records {
 fn reserve(bytes: &mut Vec<u8>, more: usize) {
     if bytes.capacity() - bytes.len() < more {
         let len = bytes.len();
-        bytes.reserve_exact(if len < 1 << 20 { len.max(more * 4) } else { (len / 4).max(more) });
+        let room = if len < 1 << 20 { len.max(more * 4) } else { (len / 4).max(more) };
+        huge_pages::regrow(bytes, len + room);
     }
 }
