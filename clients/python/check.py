@@ -42,7 +42,8 @@ def main(host, port):
                 for number in range(10, 20):
                     copy.write_row((number, "copied"))
             cursor.execute("SELECT n FROM py_totals WHERE customer = 'copied'")
-            assert cursor.fetchone() == (10,)
+            found = cursor.fetchone()
+            assert found == (10,), found
             with cursor.copy("COPY (SELECT id FROM py_orders WHERE customer = 'copied' ORDER BY id) TO STDOUT") as copy:
                 copy.set_types(["int8"])
                 assert [row[0] for row in copy.rows()] == list(range(10, 20))
