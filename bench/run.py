@@ -33,6 +33,7 @@ KEYS = {
     "q8": "id,name,starttime",
     "q9": "id",
     "q12": "bidder,starttime",
+    "q13": "auction,bidder,price,dateTime",
     "q15": "day",
     "q16": "channel,day",
     "q17": "auction,day",
