@@ -314,7 +314,7 @@ struct Inner {
     stopping: AtomicBool,
     /// The catalog's version, for manifests.
     catalog_version: AtomicU64,
-    /// The epoch of the last write that was replayed from the table log.
+    /// The epoch by which everything that was replayed from the table log has entered.
     replayed: AtomicU64,
 }
 
@@ -393,7 +393,6 @@ impl Engine {
         let after = self.inner.restored_at.unwrap_or_default();
         let mut records = self.inner.table_log.replay(after);
         while let Some(record) = records.next().await? {
-            self.inner.replayed.fetch_max(record.epoch.0, Ordering::SeqCst);
             for (table, delta) in record.writes {
                 if self.inner.shared.job(table).is_some() {
                     self.inner.shared.table_queue(table).push(record.epoch, delta);
@@ -401,6 +400,8 @@ impl Engine {
                 }
             }
         }
+        // Older than the jobs' start, it enters there: at an epoch that is not later than the one now open.
+        self.inner.replayed.store(self.inner.shared.clock.open().0, Ordering::SeqCst);
         self.inner.shared.clock.demand();
         Ok(())
     }

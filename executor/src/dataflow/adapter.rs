@@ -357,7 +357,7 @@ impl Driver {
             drop(session);
             self.current = None;
             // Before anything is flushed: state that readers look at is flushed as of what it knows to be complete.
-            self.note_completed(epoch)?;
+            self.tell_completed(epoch)?;
             self.participant.keep_within_budget()?;
         }
         Ok(())
@@ -367,7 +367,7 @@ impl Driver {
     fn complete(&mut self, frontier: Epoch) -> Result<(), OperatorError> {
         self.flush_below(frontier)?;
         let through = if frontier == Epoch::END { Epoch::END } else { frontier.previous() };
-        if self.note_completed(through)? && frontier == Epoch::END {
+        if self.tell_completed(through)? && frontier == Epoch::END {
             // Timely drops the operator now; its state must be in the database for every later checkpoint.
             self.marks_in.save();
             self.stage.before_flush(Epoch::END);
@@ -376,8 +376,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Tells the stage that everything through `through` has been applied; false if it knew.
-    fn note_completed(&mut self, through: Epoch) -> Result<bool, OperatorError> {
+    /// Tells the stage that all is applied through an epoch, once.
+    fn tell_completed(&mut self, through: Epoch) -> Result<bool, OperatorError> {
         if self.completed.is_some_and(|completed| completed >= through) {
             return Ok(false);
         }
@@ -386,15 +386,19 @@ impl Driver {
         let (stage, marks) = (&mut self.stage, &self.marks_in);
         guarded(|| {
             stage.completed(through, marks.current().first().unwrap_or(&none));
-            Ok(true)
-        })
+            Ok(())
+        })?;
+        Ok(true)
     }
 
+    /// Flushes at every announced checkpoint below `limit`: each is complete, and nothing after it has been applied.
     fn flush_below(&mut self, limit: Epoch) -> Result<(), OperatorError> {
-        let (stage, marks) = (&mut self.stage, &mut self.marks_in);
-        Ok(self.participant.flush_below(limit, |epoch| {
-            marks.save();
-            stage.before_flush(epoch);
-        })?)
+        while let Some(checkpoint) = self.participant.due(limit) {
+            self.tell_completed(checkpoint)?;
+            self.marks_in.save();
+            self.stage.before_flush(checkpoint);
+            self.participant.flush(checkpoint)?;
+        }
+        Ok(())
     }
 }

@@ -177,20 +177,19 @@ pub struct Participant {
 }
 
 impl Participant {
-    /// Flushes at every announced checkpoint below `limit`: everything below `limit` has been applied, nothing from it on.
+    /// The next announced checkpoint below `limit` that has not been flushed at.
+    pub fn due(&self, limit: Epoch) -> Option<Epoch> {
+        self.context.clock().next_checkpoint(self.flushed).filter(|checkpoint| *checkpoint < limit)
+    }
+
+    /// Flushes at a checkpoint: everything through it has been applied, and nothing later.
     ///
     /// # Errors
     /// If state can't be written.
-    pub fn flush_below(&mut self, limit: Epoch, mut before: impl FnMut(Epoch)) -> thalweg_storage::StorageResult<()> {
-        while let Some(epoch) = self.context.clock().next_checkpoint(self.flushed) {
-            if epoch >= limit {
-                break;
-            }
-            before(epoch);
-            self.context.state.flush()?;
-            self.flushed = epoch;
-            self.context.worker().flushed.borrow_mut().insert(self.id, epoch);
-        }
+    pub fn flush(&mut self, checkpoint: Epoch) -> thalweg_storage::StorageResult<()> {
+        self.context.state.flush()?;
+        self.flushed = checkpoint;
+        self.context.worker().flushed.borrow_mut().insert(self.id, checkpoint);
         Ok(())
     }
 

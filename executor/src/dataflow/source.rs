@@ -151,8 +151,7 @@ impl Source {
             gate.give_marks(vec![mark]);
         }
         self.save();
-        let (context, splits) = (&self.context, &self.splits);
-        self.participant.flush_below(open, |epoch| context.worker().shared.note_positions(context, epoch, splits))?;
+        self.flush_below(open)?;
         gate.advance(open);
         self.epoch_rows = 0;
         Ok(())
@@ -284,6 +283,15 @@ impl Source {
         worker.shared.show_splits(&self.context, &self.splits);
     }
 
+    /// Flushes at every announced checkpoint below `limit`: all rows up to it have entered, and none later.
+    fn flush_below(&mut self, limit: Epoch) -> Result<(), OperatorError> {
+        while let Some(checkpoint) = self.participant.due(limit) {
+            self.context.worker().shared.note_positions(&self.context, checkpoint, &self.splits);
+            self.participant.flush(checkpoint)?;
+        }
+        Ok(())
+    }
+
     /// Ends the source once all of its splits have.
     fn end_if_over(&mut self, gate: &mut Gate<'_>) -> Result<(), OperatorError> {
         let over = self.all_assigned && self.heard.keys().all(|split| self.splits.get(split).is_some_and(|s| s.ended));
@@ -294,8 +302,7 @@ impl Source {
             gate.give_marks(vec![Mark { column: spec.column, value: Some(i64::MAX) }]);
         }
         self.save();
-        let (context, splits) = (&self.context, &self.splits);
-        self.participant.flush_below(Epoch::END, |epoch| context.worker().shared.note_positions(context, epoch, splits))?;
+        self.flush_below(Epoch::END)?;
         self.context.state.flush()?;
         self.context.worker().shared.source_ended(&self.context);
         gate.end();
