@@ -99,9 +99,7 @@ pub static RELATIONS: &[&[Relation]] = &[&[
         "collations",
         13_310,
         "collation_catalog name, collation_schema name=pg_catalog, collation_name name, pad_attribute text=NO PAD",
-        Some(|snapshot| {
-            vec![vec![("collation_catalog", snapshot.database.as_str().into()), ("collation_name", "C".into())]]
-        }),
+        Some(|snapshot| vec![vec![("collation_catalog", snapshot.database.as_str().into()), ("collation_name", "C".into())]]),
     ),
     view(
         "routines",
@@ -148,12 +146,7 @@ pub static RELATIONS: &[&[Relation]] = &[&[
         Some(table_privileges),
     ),
     view("enabled_roles", 13_317, "role_name name", Some(|s| vec![vec![("role_name", s.user.as_str().into())]])),
-    view(
-        "applicable_roles",
-        13_318,
-        "grantee name, role_name name, is_grantable text",
-        None,
-    ),
+    view("applicable_roles", 13_318, "grantee name, role_name name, is_grantable text", None),
     view(
         "foreign_tables",
         13_319,
@@ -225,9 +218,7 @@ fn numeric_size(oid: u32, modifier: i32) -> Option<(Option<i64>, i64, Option<i64
         20 => Some((Some(64), 2, Some(0))),
         700 => Some((Some(24), 2, None)),
         701 => Some((Some(53), 2, None)),
-        1700 if modifier >= 4 => {
-            Some((Some(i64::from(modifier - 4 >> 16)), 10, Some(i64::from(modifier - 4 & 0x7ff))))
-        }
+        1700 if modifier >= 4 => Some((Some(i64::from(modifier - 4 >> 16)), 10, Some(i64::from(modifier - 4 & 0x7ff)))),
         1700 => Some((None, 10, None)),
         _ => None,
     }
@@ -292,11 +283,7 @@ fn views(snapshot: &SystemSnapshot) -> Vec<Row> {
 }
 
 fn keyed_tables(snapshot: &SystemSnapshot) -> impl Iterator<Item = &CatalogObject> {
-    snapshot
-        .catalog
-        .objects()
-        .map(|object| &**object)
-        .filter(|object| object.kind() == ObjectKind::Table && has_key(object))
+    snapshot.catalog.objects().map(|object| &**object).filter(|object| object.kind() == ObjectKind::Table && has_key(object))
 }
 
 fn constraint_of(snapshot: &SystemSnapshot, object: &CatalogObject) -> Row {

@@ -5,7 +5,6 @@
 //! the queries of clients plannable. Nothing is kept: rows are made when a statement reads them.
 
 pub mod functions;
-pub mod keywords;
 pub mod oids;
 pub mod relation;
 pub mod relations;
@@ -15,6 +14,7 @@ pub mod types;
 
 use datafusion::catalog::CatalogProvider;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::prelude::SessionContext;
 use relation::SystemSchema;
 pub use rewrite::{rewrite, touches_system};
@@ -34,7 +34,17 @@ pub fn register(ctx: &SessionContext, snapshot: &Arc<SystemSnapshot>) -> DataFus
     for function in functions::functions(snapshot) {
         ctx.register_udf(function);
     }
-    ctx.register_udtf("pg_get_keywords", Arc::new(keywords::Keywords));
+    Ok(())
+}
+
+/// Puts the functions of `pg_catalog` into a planning state, as they are at one moment.
+///
+/// # Errors
+/// If a name is taken by an alias of another function.
+pub fn install(state: &mut SessionState, snapshot: &Arc<SystemSnapshot>) -> DataFusionResult<()> {
+    for function in functions::functions(snapshot) {
+        state.register_udf(Arc::new(function))?;
+    }
     Ok(())
 }
 

@@ -2,6 +2,8 @@
 
 use crate::wire::connections::Connections;
 use chrono::{DateTime, Utc};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::Documentation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thalweg_catalog::{Catalog, Column, SqlResult};
@@ -88,6 +90,30 @@ pub struct FunctionInfo {
     pub result: String,
     /// What it does.
     pub description: Option<String>,
+}
+
+impl FunctionInfo {
+    /// All functions that can be called, by name. Costly: made once, not for each statement.
+    pub fn of_state(state: &SessionState) -> Vec<FunctionInfo> {
+        let info = |name: &str, kind: char, documentation: Option<&Documentation>| {
+            let arguments = documentation.and_then(|text| text.arguments.as_ref());
+            let names = arguments.map(|list| list.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "));
+            FunctionInfo {
+                name: name.to_string(),
+                kind,
+                arguments: names.unwrap_or_default(),
+                result: String::new(),
+                description: documentation.map(|text| text.description.trim().to_string()),
+            }
+        };
+        let scalar = state.scalar_functions().iter().map(|(name, f)| info(name, 'f', f.documentation()));
+        let aggregate = state.aggregate_functions().iter().map(|(name, f)| info(name, 'a', f.documentation()));
+        let window = state.window_functions().iter().map(|(name, f)| info(name, 'w', f.documentation()));
+        // What is both an aggregate and a window function is shown as the former; what begins with `_` is not for users.
+        let all = window.chain(aggregate).chain(scalar).filter(|function| !function.name.starts_with('_'));
+        let by_name: BTreeMap<String, FunctionInfo> = all.map(|function| (function.name.clone(), function)).collect();
+        by_name.into_values().collect()
+    }
 }
 
 /// A connection as `pg_stat_activity` has it.

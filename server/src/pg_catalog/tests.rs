@@ -276,6 +276,7 @@ async fn failures(text: &str) -> (usize, Vec<String>) {
     (count, failed)
 }
 
+/// Lists what fails of the recordings that `CAPTURES` names; asserts nothing without it.
 #[tokio::test]
 async fn survey() {
     for file in std::env::var("CAPTURES").unwrap_or_default().split_whitespace() {
@@ -289,4 +290,173 @@ async fn survey() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn relations_are_listed_with_their_kinds() {
+    assert_eq!(
+        rows(
+            "SELECT n.nspname, c.relname, c.relkind, pg_catalog.pg_get_userbyid(c.relowner) FROM pg_catalog.pg_class c \
+             LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.relkind IN ('r','p','v','m','S','f','') AND n.nspname <> 'pg_catalog' AND n.nspname !~ '^pg_toast' \
+             AND n.nspname <> 'information_schema' AND pg_catalog.pg_table_is_visible(c.oid) ORDER BY 1,2"
+        )
+        .await,
+        [
+            "app|customers|r|ada",
+            "app|mv_totals|m|ada",
+            "app|orders|r|ada",
+            "app|totals_out|f|ada",
+            "app|v_orders|v|ada",
+            "public|Bids|f|ada",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn columns_show_types_keys_and_defaults() {
+    assert_eq!(
+        rows(
+            "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), (SELECT pg_catalog.pg_get_expr(d.adbin, \
+             d.adrelid, true) FROM pg_catalog.pg_attrdef d WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum AND \
+             a.atthasdef), a.attnotnull FROM pg_catalog.pg_attribute a WHERE a.attrelid = '16384' AND a.attnum > 0 \
+             AND NOT a.attisdropped ORDER BY a.attnum"
+        )
+        .await,
+        [
+            "id|bigint|NULL|true",
+            "name|text|NULL|false",
+            "email|character varying(80)|NULL|false",
+            "balance|numeric(12,2)|0|false",
+            "tags|text[]|NULL|false",
+            "created|timestamp with time zone|NULL|false",
+        ]
+    );
+    assert_eq!(
+        rows(
+            "SELECT c2.relname, i.indisprimary, pg_catalog.pg_get_indexdef(i.indexrelid, 0, true), \
+             pg_catalog.pg_get_constraintdef(con.oid, true), contype FROM pg_catalog.pg_class c, pg_catalog.pg_class c2, \
+             pg_catalog.pg_index i LEFT JOIN pg_catalog.pg_constraint con ON (conrelid = i.indrelid AND conindid = \
+             i.indexrelid AND contype IN ('p','u','x')) WHERE c.oid = '16385' AND c.oid = i.indrelid AND i.indexrelid = c2.oid"
+        )
+        .await,
+        ["orders_pkey|true|CREATE UNIQUE INDEX orders_pkey ON app.orders USING btree (id, line)|PRIMARY KEY (id, line)|p"]
+    );
+}
+
+#[tokio::test]
+async fn key_columns_come_in_their_order() {
+    assert_eq!(
+        rows(
+            "SELECT a.attname, (information_schema._pg_expandarray(i.indkey)).n AS seq, \
+             information_schema._pg_expandarray(i.indkey) AS keys, a.attnum FROM pg_index i \
+             JOIN pg_attribute a ON a.attrelid = i.indrelid WHERE i.indrelid = 16385 AND a.attnum = 2 ORDER BY seq"
+        )
+        .await
+        .len(),
+        2
+    );
+    assert_eq!(
+        rows(
+            "SELECT result.name, result.seq FROM (SELECT a.attname AS name, (information_schema._pg_expandarray(i.indkey)).n \
+             AS seq, information_schema._pg_expandarray(i.indkey) AS keys, a.attnum AS num FROM pg_catalog.pg_index i \
+             JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid WHERE i.indrelid = 16385) result \
+             WHERE result.num = (result.keys).x ORDER BY result.seq"
+        )
+        .await,
+        ["id|1", "line|2"]
+    );
+}
+
+#[tokio::test]
+async fn views_depend_on_what_they_read_by_their_rules() {
+    assert_eq!(
+        rows(
+            "SELECT DISTINCT v.relname, t.relname FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid \
+             JOIN pg_class v ON v.oid = r.ev_class JOIN pg_class t ON t.oid = d.refobjid \
+             WHERE d.classid = 'pg_rewrite'::regclass AND v.oid <> t.oid ORDER BY 1, 2"
+        )
+        .await,
+        ["mv_totals|orders", "v_orders|orders"]
+    );
+    assert_eq!(
+        rows("SELECT pg_get_viewdef('app.v_orders'::regclass), obj_description('customers'::regclass, 'pg_class')").await,
+        [" SELECT * FROM app.orders;|Who buys."]
+    );
+}
+
+#[tokio::test]
+async fn types_and_their_arrays_find_each_other() {
+    assert_eq!(
+        rows(
+            "SELECT t.typname, t.oid, e.typname, t.typreceive FROM pg_type t JOIN pg_type e ON t.typelem = e.oid \
+             WHERE t.oid IN (1007, 1185, 1231) ORDER BY t.oid"
+        )
+        .await,
+        ["_int4|1007|int4|array_recv", "_timestamptz|1185|timestamptz|array_recv", "_numeric|1231|numeric|array_recv"]
+    );
+    assert_eq!(rows("SELECT oid::regtype::text FROM pg_type WHERE oid = to_regtype('numeric')").await, ["numeric"]);
+    assert_eq!(rows("SELECT count(*) FROM pg_type t WHERE t.oid = to_regtype('hstore')").await, ["0"]);
+    assert_eq!(
+        rows("SELECT typname, typtype, typrelid FROM pg_type WHERE typrelid = 'app.customers'::regclass").await,
+        ["customers|c|16384"]
+    );
+}
+
+#[tokio::test]
+async fn every_oid_is_given_once_and_every_relation_can_be_read() {
+    for relation in ["pg_class", "pg_type", "pg_namespace", "pg_constraint", "pg_proc"] {
+        let twice = format!("SELECT oid, count(*) FROM {relation} GROUP BY oid HAVING count(*) > 1");
+        assert_eq!(rows(&twice).await, Vec::<String>::new(), "{relation}");
+    }
+    for (schema, groups) in
+        [("pg_catalog", super::relations::RELATIONS), ("information_schema", crate::information_schema::RELATIONS)]
+    {
+        for relation in groups.iter().copied().flatten() {
+            rows(&format!("SELECT * FROM {schema}.{}", relation.name)).await;
+        }
+    }
+    let missing = "SELECT a.attrelid FROM pg_attribute a WHERE NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = a.attrelid)";
+    assert_eq!(rows(missing).await, Vec::<String>::new());
+    let untyped =
+        "SELECT DISTINCT a.atttypid FROM pg_attribute a WHERE NOT EXISTS (SELECT 1 FROM pg_type t WHERE t.oid = a.atttypid)";
+    assert_eq!(rows(untyped).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_information_schema_shows_the_same() {
+    assert_eq!(
+        rows("SELECT table_name, table_type, is_insertable_into FROM information_schema.tables WHERE table_schema = 'app' ORDER BY 1").await,
+        [
+            "customers|BASE TABLE|YES",
+            "mv_totals|BASE TABLE|NO",
+            "orders|BASE TABLE|YES",
+            "totals_out|FOREIGN|NO",
+            "v_orders|VIEW|NO",
+        ]
+    );
+    assert_eq!(
+        rows(
+            "SELECT c.column_name, c.data_type, c.is_nullable, k.constraint_name FROM information_schema.columns c \
+             LEFT JOIN information_schema.key_column_usage k ON k.table_name = c.table_name AND k.column_name = c.column_name \
+             WHERE c.table_name = 'customers' ORDER BY c.ordinal_position LIMIT 2"
+        )
+        .await,
+        ["id|bigint|NO|customers_pkey", "name|text|YES|NULL"]
+    );
+}
+
+#[tokio::test]
+async fn functions_about_the_session_answer() {
+    assert_eq!(
+        rows(
+            "SELECT pg_catalog.current_schemas(true), current_database(), current_schema(), pg_backend_pid(), \
+             current_setting('max_index_keys'), current_setting('nope', true), quote_ident('Bids'), \
+             format('%I.%I', 'app', 'Bids'), pg_size_pretty(20480), has_table_privilege('customers', 'SELECT')"
+        )
+        .await,
+        ["[pg_catalog, app, public]|thalweg|app|7|32|NULL|\"Bids\"|app.\"Bids\"|20 kB|true"]
+    );
+    let error = run(&context(), parse("SELECT 'nope'::pg_catalog.regclass")).await.unwrap_err();
+    assert!(error.contains("relation \"nope\" does not exist"), "{error}");
 }

@@ -12,9 +12,9 @@ use std::sync::Arc;
 /// The functions of this module, to be registered.
 pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
     let kinds = [Function::Upper, Function::Lower, Function::Subscripts, Function::Expand];
-    kinds.into_iter().map(|function| {
-        ScalarUDF::from(ArrayFunction { function, signature: Signature::variadic_any(Volatility::Immutable) })
-    })
+    kinds
+        .into_iter()
+        .map(|function| ScalarUDF::from(ArrayFunction { function, signature: Signature::variadic_any(Volatility::Immutable) }))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -63,6 +63,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     strict("_regnamespace_in", Kind::Oid, |s, args| by_name(s, args, namespace, (SqlState::InvalidSchemaName, "schema"))),
     strict("_regproc_in", Kind::Oid, |s, args| by_name(s, args, procedure, (SqlState::UndefinedFunction, "function"))),
+    strict("_regproc_name", Kind::Text, |_, args| {
+        Ok(text_at(args, 0).map(|name| name.strip_prefix("pg_catalog.").unwrap_or(&name).to_string()).into())
+    }),
     strict("_regrole_in", Kind::Oid, |s, args| by_name(s, args, role, (SqlState::UndefinedObject, "role"))),
     strict("_regclass_out", Kind::Text, |s, args| {
         Ok(out(args, |oid| name_of_class(s, oid).map(|(schema, name)| shown_in_path(s, &schema, &name))))
@@ -189,9 +192,7 @@ fn by_name(snapshot: &SystemSnapshot, args: &[Cell], find: Find, (state, what): 
     if name == "-" {
         return Ok(0u32.into());
     }
-    find(snapshot, &name)
-        .map(Cell::from)
-        .ok_or_else(|| SqlError::new(state, format!("{what} \"{name}\" does not exist")))
+    find(snapshot, &name).map(Cell::from).ok_or_else(|| SqlError::new(state, format!("{what} \"{name}\" does not exist")))
 }
 
 /// What an OID is shown as: its name, else its digits; zero as `-`. A name stays as it is.

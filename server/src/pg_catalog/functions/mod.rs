@@ -51,10 +51,7 @@ pub static FUNCTIONS: &[&[Function]] = &[lookup::FUNCTIONS, session::FUNCTIONS, 
 pub fn functions(snapshot: &Arc<SystemSnapshot>) -> Vec<ScalarUDF> {
     let rowwise = FUNCTIONS.iter().copied().flatten().map(|function| {
         let signature = Signature::one_of(
-            vec![
-                datafusion::logical_expr::TypeSignature::Nullary,
-                datafusion::logical_expr::TypeSignature::VariadicAny,
-            ],
+            vec![datafusion::logical_expr::TypeSignature::Nullary, datafusion::logical_expr::TypeSignature::VariadicAny],
             volatility(function.name),
         );
         ScalarUDF::from(SystemFunction { function, snapshot: Arc::clone(snapshot), signature })
@@ -116,11 +113,8 @@ impl ScalarUDFImpl for SystemFunction {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
-        let columns = args
-            .args
-            .iter()
-            .map(|arg| cells_of(&arg.to_array(rows)?, rows))
-            .collect::<DataFusionResult<Vec<Vec<Cell>>>>()?;
+        let columns =
+            args.args.iter().map(|arg| cells_of(&arg.to_array(rows)?, rows)).collect::<DataFusionResult<Vec<Vec<Cell>>>>()?;
         let mut results = Vec::with_capacity(rows);
         let mut row: Vec<Cell> = vec![];
         for at in 0..rows {
@@ -129,8 +123,7 @@ impl ScalarUDFImpl for SystemFunction {
             results.push(if self.function.strict && row.contains(&Cell::Null) {
                 Cell::Null
             } else {
-                (self.function.evaluate)(&self.snapshot, &row)
-                    .map_err(|error| DataFusionError::External(Box::new(error)))?
+                (self.function.evaluate)(&self.snapshot, &row).map_err(|error| DataFusionError::External(Box::new(error)))?
             });
         }
         let array = array_of(self.function.kind, &results);

@@ -58,6 +58,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
     lenient("row_security_active", Kind::Bool, |_, _| Ok(false.into())),
 ];
 
+/// Settings that clients ask for, which mean nothing here.
+const FIXED_SETTINGS: [(&str, &str); 6] = [
+    ("default_table_access_method", "heap"),
+    ("default_tablespace", ""),
+    ("temp_tablespaces", ""),
+    ("jit", "off"),
+    ("max_identifier_length", "63"),
+    ("block_size", "8192"),
+];
+
 fn version(snapshot: &SystemSnapshot) -> String {
     let reported = snapshot.settings.get("server_version").unwrap_or_else(|| "15.0".to_string());
     format!("PostgreSQL {reported} (Thalweg {})", env!("CARGO_PKG_VERSION"))
@@ -77,7 +87,8 @@ fn current_schemas(snapshot: &SystemSnapshot, args: &[Cell]) -> Vec<String> {
 fn current_setting(snapshot: &SystemSnapshot, args: &[Cell]) -> SqlResult<Cell> {
     let name = text_at(args, 0).unwrap_or_default();
     let missing_is_fine = text_at(args, 1).is_some_and(|text| text.starts_with('t'));
-    match snapshot.settings.get(&name) {
+    let fixed = FIXED_SETTINGS.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_string());
+    match snapshot.settings.get(&name).or(fixed) {
         Some(value) => Ok(value.into()),
         None if missing_is_fine => Ok(Cell::Null),
         None => Err(SqlError::new(SqlState::UndefinedObject, format!("unrecognized configuration parameter \"{name}\""))),

@@ -19,6 +19,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
     strict("pg_size_pretty", Kind::Text, |_, args| Ok(as_int(args.first()).map(size_pretty).into())),
     lenient("json_build_object", Kind::Text, json_build_object),
     lenient("jsonb_build_object", Kind::Text, json_build_object),
+    lenient("_option_texts", Kind::TextArray, |_, args| {
+        let options = match args.first() {
+            Some(Cell::Texts(options)) => options.as_slice(),
+            _ => &[],
+        };
+        let shown = options.iter().map(|option| match option.split_once('=') {
+            Some((name, value)) => format!("{} {}", quoted(name), literal(value)),
+            None => quoted(option),
+        });
+        Ok(shown.collect::<Vec<String>>().into())
+    }),
     strict("_like_pattern", Kind::Text, |_, args| {
         let escape = text_at(args, 1).unwrap_or_default();
         Ok(text_at(args, 0).map(|pattern| with_backslashes(&pattern, &escape)).into())

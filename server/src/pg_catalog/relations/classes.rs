@@ -266,11 +266,8 @@ fn pg_constraint(snapshot: &SystemSnapshot) -> Vec<Row> {
 fn pg_description(snapshot: &SystemSnapshot) -> Vec<Row> {
     let objects = snapshot.catalog.objects().filter_map(|object| {
         let comment = object.comment.as_ref()?;
-        let row: Row = vec![
-            ("objoid", object.id.0.into()),
-            ("classoid", oids::PG_CLASS.into()),
-            ("description", comment.as_str().into()),
-        ];
+        let row: Row =
+            vec![("objoid", object.id.0.into()), ("classoid", oids::PG_CLASS.into()), ("description", comment.as_str().into())];
         Some(row)
     });
     let functions = snapshot.functions.iter().filter_map(|function| {

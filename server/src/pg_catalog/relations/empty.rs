@@ -109,17 +109,9 @@ pub(super) static RELATIONS: &[Relation] = &[
         "schemaname name, tablename name, policyname name, permissive text, roles name[], cmd text, qual text, \
          with_check text",
     ),
-    empty_view(
-        "pg_publication_tables",
-        12_034,
-        "pubname name, schemaname name, tablename name, attnames name[], rowfilter text",
-    ),
+    empty_view("pg_publication_tables", 12_034, "pubname name, schemaname name, tablename name, attnames name[], rowfilter text"),
     empty_view("pg_group", 12_035, "groname name, grosysid oid, grolist oid[]"),
-    empty_view(
-        "pg_prepared_xacts",
-        12_036,
-        "transaction xid, gid text, prepared timestamptz, owner name, database name",
-    ),
+    empty_view("pg_prepared_xacts", 12_036, "transaction xid, gid text, prepared timestamptz, owner name, database name"),
     empty_view("pg_available_extensions", 12_037, "name name, default_version text, installed_version text, comment text"),
     empty_view("pg_timezone_names", 12_038, "name text, abbrev text, utc_offset text, is_dst bool"),
     empty_view(

@@ -4,7 +4,7 @@ use super::classes;
 use crate::pg_catalog::oids;
 use crate::pg_catalog::relation::{Relation, Row};
 use crate::pg_catalog::snapshot::SystemSnapshot;
-use crate::pg_catalog::types::{BASE_TYPES, BaseType};
+use crate::pg_catalog::types::{BASE_TYPES, BaseType, RESERVED};
 
 pub(super) static RELATIONS: &[Relation] = &[
     Relation {
@@ -45,6 +45,14 @@ pub(super) static RELATIONS: &[Relation] = &[
                   laninline oid=0, lanvalidator oid=0, lanacl aclitem[]",
         rows: Some(|_| vec![vec![("oid", 12u32.into()), ("lanname", "internal".into())]]),
         is_view: false,
+    },
+    // A function in Postgres: calls of it are rewritten to reads of this.
+    Relation {
+        name: "pg_get_keywords",
+        oid: 12_020,
+        columns: "word text, catcode char=R, barelabel bool=f, catdesc text=reserved, baredesc text=requires AS",
+        rows: Some(|_| RESERVED.iter().map(|word| vec![("word", (*word).into())]).collect()),
+        is_view: true,
     },
     Relation {
         name: "pg_collation",

@@ -53,10 +53,7 @@ pub fn empty_text_array() -> Expr {
 
 /// `NOT expr`.
 pub fn not(expr: Expr) -> Expr {
-    Expr::UnaryOp {
-        op: datafusion::sql::sqlparser::ast::UnaryOperator::Not,
-        expr: Box::new(Expr::Nested(Box::new(expr))),
-    }
+    Expr::UnaryOp { op: datafusion::sql::sqlparser::ast::UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(expr))) }
 }
 
 /// `left AND right`, each in parentheses.

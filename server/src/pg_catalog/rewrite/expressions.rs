@@ -4,8 +4,7 @@ use super::build::{arguments, call, cast, empty_text_array, literal_text, not, n
 use super::{folded, parts, strip_schema};
 use crate::wire::value::parse::array_elements;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, FunctionArguments, Subscript, Value,
-    ValueWithSpan,
+    AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, Subscript, Value, ValueWithSpan,
 };
 
 /// Columns of the types int2vector and oidvector, whose subscripts begin at 0.
@@ -84,9 +83,7 @@ fn operator(op: BinaryOperator) -> BinaryOperator {
 fn any(left: Expr, right: Expr) -> Expr {
     match right {
         Expr::Nested(inner) => any(left, *inner),
-        Expr::Array(Array { elem, .. }) if !elem.is_empty() => {
-            Expr::InList { expr: Box::new(left), list: elem, negated: false }
-        }
+        Expr::Array(Array { elem, .. }) if !elem.is_empty() => Expr::InList { expr: Box::new(left), list: elem, negated: false },
         right => {
             // A literal without a type is an array's text.
             let array = match literal_text(&right).map(array_elements) {
@@ -156,7 +153,7 @@ fn cast_to(expr: Expr, data_type: DataType) -> Expr {
     match target(&data_type) {
         Target::Reg("regproc") => match literal_text(&expr) {
             // Columns that hold functions show them by name.
-            Some(name) => text(name.strip_prefix("pg_catalog.").unwrap_or(name)),
+            Some(name) => call("_regproc_name", vec![text(name)]),
             None if is_text(&expr) => expr,
             None => call("_regproc_out", vec![expr]),
         },
@@ -184,6 +181,10 @@ fn cast_to_plain(expr: Expr, data_type: DataType) -> Expr {
             Expr::Function(function) => arguments(&function).and_then(|mut args| args.pop()).unwrap_or_else(null),
             other => other,
         },
+        (DataType::Int(_) | DataType::BigInt(_), Some(name)) if name == "_regproc_name" => match expr {
+            Expr::Function(function) => call("_regproc_in", arguments(&function).unwrap_or_default()),
+            other => other,
+        },
         (DataType::Int(_), Some(_)) => expr,
         (DataType::Array(_), _) => match literal_text(&expr).map(array_elements) {
             Some(Ok(elements)) => array_of(elements),
@@ -198,7 +199,9 @@ fn is_text(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) => is_text(inner),
         Expr::Value(ValueWithSpan { value, .. }) => matches!(value, Value::SingleQuotedString(_) | Value::Placeholder(_)),
-        Expr::Cast { data_type, .. } => matches!(data_type, DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_)),
+        Expr::Cast { data_type, .. } => {
+            matches!(data_type, DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_))
+        }
         Expr::BinaryOp { op: BinaryOperator::StringConcat, .. } => true,
         Expr::Function(function) => {
             let name = parts(&function.name).pop().unwrap_or_default();
@@ -225,13 +228,10 @@ fn rewritten_call(mut function: Function) -> Expr {
             call("unnest", vec![call("_subscripts", args)])
         }
         ("generate_series", 2..) => call("unnest", vec![call("generate_series", args)]),
+        // The other argument tells that it is an array; a NULL one has no elements either.
+        ("coalesce", 2) if literal_text(&args[1]) == Some("{}") => args.into_iter().next().unwrap_or_else(null),
         ("current_user" | "session_user" | "current_role" | "user" | "current_catalog", 0) => call(name, vec![]),
-        _ => {
-            if function.args == FunctionArguments::None {
-                return Expr::Function(function);
-            }
-            Expr::Function(function)
-        }
+        _ => Expr::Function(function),
     }
 }
 
@@ -251,7 +251,15 @@ fn field_access(root: Expr, chain: Vec<AccessExpr>) -> Expr {
     let mut rest = chain.into_iter().peekable();
     while let Some(access) = rest.next() {
         result = match access {
-            AccessExpr::Dot(Expr::Identifier(field)) => dot(result, &folded(&field)),
+            // The parser takes the column in `alias.column[i]` for a field.
+            AccessExpr::Dot(Expr::Identifier(field)) => match result {
+                Expr::Identifier(alias) => rewritten(Expr::CompoundIdentifier(vec![alias, field])),
+                Expr::CompoundIdentifier(mut idents) => {
+                    idents.push(field);
+                    rewritten(Expr::CompoundIdentifier(idents))
+                }
+                other => dot(other, &folded(&field)),
+            },
             AccessExpr::Subscript(Subscript::Index { index }) => {
                 let index = if is_vector(&result) {
                     Expr::BinaryOp { left: Box::new(index), op: BinaryOperator::Plus, right: Box::new(number(1)) }

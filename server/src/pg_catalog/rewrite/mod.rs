@@ -11,8 +11,8 @@ mod subqueries;
 
 use super::relations::RELATIONS;
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Ident, ObjectName, ObjectNamePart, Query, Statement, TableAlias, TableFactor, Visit, VisitMut, Visitor,
-    VisitorMut,
+    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query, Statement, TableAlias, TableFactor,
+    Visit, VisitMut, Visitor, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -74,8 +74,7 @@ impl Visitor for Detector {
             Expr::Cast { data_type: DataType::Regclass, .. } => true,
             Expr::Cast { data_type: DataType::Custom(name, _), .. } => {
                 let parts = parts(name);
-                parts.first().is_some_and(|part| part == "pg_catalog")
-                    || parts.last().is_some_and(|part| part.starts_with("reg"))
+                parts.first().is_some_and(|part| part == "pg_catalog") || parts.last().is_some_and(|part| part.starts_with("reg"))
             }
             _ => false,
         };
@@ -111,20 +110,45 @@ impl VisitorMut for Rewriter {
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         match factor {
-            TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => strip_schema(name),
+            TableFactor::Table { name, alias, args, .. } if args.is_some() => {
+                strip_schema(name);
+                let function = name.0.last().and_then(ident_of).map(folded).unwrap_or_default();
+                match (function.as_str(), args.as_mut()) {
+                    ("generate_series", Some(args)) => args.args.iter_mut().for_each(as_bigint),
+                    ("pg_get_keywords", _) => {
+                        *args = None;
+                        read_relation(name, alias, &function);
+                    }
+                    _ => {}
+                }
+            }
+            TableFactor::Function { name, .. } => strip_schema(name),
             TableFactor::Table { name, alias, args: None, .. } if is_system_relation(name) => {
                 let relation = name.0.last().and_then(ident_of).map(folded).unwrap_or_default();
-                if name.0.len() == 1 {
-                    name.0.insert(0, ObjectNamePart::Identifier(Ident::new("pg_catalog")));
-                }
-                // So that columns can be named by it wherever the relation stands.
-                if alias.is_none() {
-                    *alias = Some(TableAlias { explicit: true, name: Ident::new(relation), columns: vec![] });
-                }
+                read_relation(name, alias, &relation);
             }
             _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Gives a relation its schema, and its name as an alias, so that its columns can be named by that wherever it stands.
+fn read_relation(name: &mut ObjectName, alias: &mut Option<TableAlias>, relation: &str) {
+    if name.0.len() == 1 {
+        name.0.insert(0, ObjectNamePart::Identifier(Ident::new("pg_catalog")));
+    }
+    if alias.is_none() {
+        *alias = Some(TableAlias { explicit: true, name: Ident::new(relation), columns: vec![] });
+    }
+}
+
+/// `generate_series` over relations takes wide integers only.
+fn as_bigint(arg: &mut FunctionArg) {
+    if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg
+        && !matches!(expr, Expr::Value(_))
+    {
+        *expr = build::cast(expr.clone(), DataType::BigInt(None));
     }
 }
 

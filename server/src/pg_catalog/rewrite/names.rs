@@ -2,8 +2,9 @@
 
 use super::folded;
 use crate::wire::session::NAME_MARK;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr, Visit, Visitor};
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 /// Names the results of a query; `outermost` if it is the statement's own.
 pub fn name_results(query: &mut Query, outermost: bool) {
@@ -37,7 +38,9 @@ fn name_select(select: &mut Select, outermost: bool) {
         let count = seen.entry(name.clone()).or_insert(0);
         *count += 1;
         // Beside a wildcard, a column that is named too comes twice.
-        let repeated = *count > 1 || (wildcard && plain && given.is_none() && outermost);
+        // A name that comes from within would hide the column that it comes from.
+        let hides = outermost && !plain && given.is_none() && refers_to(expr, &name);
+        let repeated = *count > 1 || hides || (wildcard && plain && given.is_none() && outermost);
         if plain && given.is_none() && !repeated {
             continue;
         }
@@ -45,6 +48,24 @@ fn name_select(select: &mut Select, outermost: bool) {
         let expr = expr.clone();
         *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', unique) };
     }
+}
+
+/// Whether a column of this name is part of an expression.
+fn refers_to(expr: &Expr, name: &str) -> bool {
+    struct Find<'a>(&'a str);
+    impl Visitor for Find<'_> {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            let column = match expr {
+                Expr::Identifier(ident) => Some(ident),
+                Expr::CompoundIdentifier(idents) => idents.last(),
+                _ => None,
+            };
+            if column.is_some_and(|ident| folded(ident) == self.0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+    expr.visit(&mut Find(name)).is_break()
 }
 
 /// The name that Postgres gives to an expression.
@@ -58,7 +79,7 @@ pub fn result_name(expr: &Expr) -> String {
             match name.as_str() {
                 "_regclass_in" | "_regclass_out" => named_by_argument(function, "regclass"),
                 "_regtype_in" | "_regtype_out" => named_by_argument(function, "regtype"),
-                "_regproc_in" | "_regproc_out" => named_by_argument(function, "regproc"),
+                "_regproc_in" | "_regproc_out" | "_regproc_name" => named_by_argument(function, "regproc"),
                 "_regnamespace_in" | "_regnamespace_out" => named_by_argument(function, "regnamespace"),
                 "_regrole_in" | "_regrole_out" => named_by_argument(function, "regrole"),
                 "array_has" | "array_remove" => "?column?".to_string(),

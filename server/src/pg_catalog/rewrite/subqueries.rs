@@ -1,14 +1,15 @@
 //! Rewrites of whole selects: what reads relations without rows becomes empty; correlated scalar subqueries, which DataFusion
 //! plans only when they aggregate over equalities, become outer joins.
 
-use super::build::{and, boolean, call, empty_text_array, null};
+use super::build::{and, boolean, call, empty_text_array, literal_text, null, number};
 use super::{folded, parts};
 use crate::information_schema;
 use crate::pg_catalog::relation::Relation;
 use crate::pg_catalog::relations::{RELATIONS, empty::is_always_empty};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArguments, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind,
-    Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, Join, JoinConstraint,
+    JoinOperator, LimitClause, ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor,
+    TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -36,6 +37,8 @@ impl Subqueries {
     }
 
     fn rewrite_select(&mut self, select: &mut Select) {
+        let mut system = SystemColumns::of(select);
+        visit_expressions(select, &mut system);
         let mut constants = Constants { depth: 0 };
         visit_expressions(select, &mut constants);
         if reads_nothing(select) && !aggregates(select) {
@@ -52,6 +55,40 @@ impl Subqueries {
             from.joins.extend(joins);
             select.from = vec![from];
         }
+    }
+}
+
+/// `alias.tableoid`, a column that every relation has: the OID of the relation that the alias stands for.
+struct SystemColumns(Vec<(String, u32)>);
+
+impl SystemColumns {
+    fn of(select: &Select) -> SystemColumns {
+        let factors = select
+            .from
+            .iter()
+            .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+        let known = factors.filter_map(|factor| match factor {
+            TableFactor::Table { name, alias: Some(alias), args: None, .. } => {
+                Some((folded(&alias.name), system_relation(name)?.oid))
+            }
+            _ => None,
+        });
+        SystemColumns(known.collect())
+    }
+}
+
+impl VisitorMut for SystemColumns {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::CompoundIdentifier(idents) = expr
+            && let [alias, column] = idents.as_slice()
+            && folded(column) == "tableoid"
+            && let Some((_, oid)) = self.0.iter().find(|(name, _)| *name == folded(alias))
+        {
+            *expr = number(i64::from(*oid));
+        }
+        ControlFlow::Continue(())
     }
 }
 
@@ -90,11 +127,16 @@ impl VisitorMut for Constants {
         }
         match expr {
             Expr::Subquery(query) if select_of(query).is_some_and(|s| is_never(s) && !aggregates(s)) => *expr = null(),
+            // A walk along the base types of a domain: there are no domains.
+            Expr::Subquery(query) if query.with.as_ref().is_some_and(|with| with.recursive) => *expr = null(),
             Expr::Exists { subquery, negated } if select_of(subquery).is_some_and(is_never) => *expr = boolean(*negated),
             Expr::Function(Function { name, args: FunctionArguments::Subquery(query), .. })
                 if parts(name).last().is_some_and(|name| name.eq_ignore_ascii_case("array")) =>
             {
                 let found = match select_of(query) {
+                    Some(select) if options_of(select).is_some() => {
+                        call("_option_texts", options_of(select).into_iter().collect())
+                    }
                     Some(select) if is_never(select) || spreads_argument(select) => empty_text_array(),
                     _ => aggregated(query).unwrap_or_else(|| expr.clone()),
                 };
@@ -126,6 +168,21 @@ fn spreads_argument(select: &Select) -> bool {
         TableFactor::Table { name, args: Some(_), .. } => parts(name).last().is_some_and(|name| name == "unnest"),
         _ => false,
     })
+}
+
+/// What `FROM pg_options_to_table(…)` takes apart; the select list then is each option as it would be declared.
+fn options_of(select: &Select) -> Option<Expr> {
+    match select.from.as_slice() {
+        [TableWithJoins { relation: TableFactor::Table { name, args: Some(args), .. }, .. }]
+            if parts(name).last().is_some_and(|name| name == "pg_options_to_table") =>
+        {
+            match args.args.first() {
+                Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))) => Some(expr.clone()),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// `ARRAY(SELECT e … ORDER BY o)` as `(SELECT array_agg(e ORDER BY o) …)`.
@@ -160,8 +217,21 @@ fn aggregated(query: &Query) -> Option<Expr> {
 }
 
 const AGGREGATES: [&str; 15] = [
-    "count", "sum", "avg", "min", "max", "array_agg", "string_agg", "bool_and", "bool_or", "every", "json_agg", "jsonb_agg",
-    "json_object_agg", "first_value", "last_value",
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "array_agg",
+    "string_agg",
+    "bool_and",
+    "bool_or",
+    "every",
+    "json_agg",
+    "jsonb_agg",
+    "json_object_agg",
+    "first_value",
+    "last_value",
 ];
 
 struct FindAggregate {
@@ -204,15 +274,41 @@ fn is_grouped(select: &Select) -> bool {
     grouped || select.having.is_some() || aggregates(select)
 }
 
+/// Columns that only hold these values.
+const KINDS: [(&str, &[&str]); 3] = [("contype", &["p"]), ("prokind", &["f", "a", "w"]), ("typtype", &["b", "c", "p"])];
+
+/// Whether a condition asks, among what must hold, for a kind that there is none of: foreign keys, domains, procedures.
+fn wants_unknown_kind(condition: &Expr) -> bool {
+    match condition {
+        Expr::Nested(inner) => wants_unknown_kind(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => wants_unknown_kind(left) || wants_unknown_kind(right),
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
+            let column = match &**left {
+                Expr::Identifier(ident) => folded(ident),
+                Expr::CompoundIdentifier(idents) => idents.last().map(folded).unwrap_or_default(),
+                _ => return false,
+            };
+            let wanted = match &**right {
+                Expr::Cast { expr, .. } => literal_text(expr),
+                other => literal_text(other),
+            };
+            let known = KINDS.iter().find(|(name, _)| *name == column).map(|(_, values)| *values);
+            matches!((known, wanted), (Some(known), Some(wanted)) if !known.contains(&wanted))
+        }
+        _ => false,
+    }
+}
+
 /// Whether what a select reads can have no rows.
 fn reads_nothing(select: &Select) -> bool {
-    select.from.iter().any(|from| {
-        let inner = |join: &Join| {
-            matches!(join.join_operator, JoinOperator::Join(_) | JoinOperator::Inner(_) | JoinOperator::CrossJoin(_))
-                && is_empty_relation(&join.relation)
-        };
-        is_empty_relation(&from.relation) || from.joins.iter().any(inner)
-    })
+    select.selection.as_ref().is_some_and(wants_unknown_kind)
+        || select.from.iter().any(|from| {
+            let inner = |join: &Join| {
+                matches!(join.join_operator, JoinOperator::Join(_) | JoinOperator::Inner(_) | JoinOperator::CrossJoin(_))
+                    && is_empty_relation(&join.relation)
+            };
+            is_empty_relation(&from.relation) || from.joins.iter().any(inner)
+        })
 }
 
 fn is_empty_relation(factor: &TableFactor) -> bool {
