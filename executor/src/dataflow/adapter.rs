@@ -306,6 +306,7 @@ impl Driver {
         if self.context.job.shared.is_stopped() {
             self.stash.clear();
             self.current = None;
+            self.participant.leave();
             return Ok(false);
         }
         for _ in 0..PIECES_PER_TURN {
@@ -372,6 +373,7 @@ impl Driver {
             self.marks_in.save();
             self.stage.before_flush(Epoch::END);
             self.context.state.flush()?;
+            self.participant.leave();
         }
         Ok(())
     }

@@ -57,14 +57,17 @@ fn build_node<'scope>(
             let watermark = watermark_above(&context, node.id);
             source::source(scope, context, columns, watermark)
         }
-        Operator::TableInput { object } => table_input::table_input(scope, context, *object),
+        Operator::TableInput { object } => {
+            let watermark = watermark_above(&context, node.id);
+            table_input::table_input(scope, context, *object, watermark)
+        }
         Operator::Relation { object, columns } => relation::relation(scope, context, *object, columns),
         Operator::Values { batch } => values::values(scope, context, batch),
         _ => build_inner(scope, context, node, inputs),
     }
 }
 
-/// The watermark that the node directly above a source declares.
+/// The watermark that the node directly above a source or a table's input declares.
 fn watermark_above(context: &NodeContext, source: NodeId) -> Option<WatermarkSpec> {
     context.job.shared.plan.nodes.iter().find_map(|node| match &node.operator {
         Operator::WatermarkFilter { spec } if node.inputs.iter().any(|edge| edge.from == source) => Some(spec.clone()),

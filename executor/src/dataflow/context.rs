@@ -92,6 +92,10 @@ impl JobLocal {
         JobLocal { shared, worker, start, restored, memory: RefCell::default(), hydrated: Cell::new((0, start)) }
     }
 
+    fn forget_memory(&self, id: u64) {
+        self.memory.borrow_mut().remove(&id);
+    }
+
     /// One more relation has given what it held as of `epoch`: how many have, and the latest epoch.
     pub fn note_hydrated(&self, epoch: Epoch) -> (usize, Epoch) {
         let (count, latest) = self.hydrated.get();
@@ -193,6 +197,12 @@ impl Participant {
         Ok(())
     }
 
+    /// Takes part in nothing any more: all is flushed and no more will come, or it no longer matters.
+    pub fn leave(&self) {
+        self.context.worker().flushed.borrow_mut().remove(&self.id);
+        self.context.job.forget_memory(self.id);
+    }
+
     /// Keeps the job within its memory: if all of its operators on this worker together hold more than their share, this one
     /// gives up its part of the excess.
     ///
@@ -220,7 +230,6 @@ impl Participant {
 
 impl Drop for Participant {
     fn drop(&mut self) {
-        self.context.worker().flushed.borrow_mut().remove(&self.id);
-        self.context.job.memory.borrow_mut().remove(&self.id);
+        self.leave();
     }
 }

@@ -102,7 +102,7 @@ pub fn input<'scope, E: Entrance + 'static>(
     let mut output: PacketOutput = OutputBuilder::from(output);
     let activator = scope.activator_for(Rc::clone(&address));
     let waker = scope.worker().sync_activator_for(address.to_vec());
-    let mut entrance: Box<dyn Entrance> = match super::adapter::guarded(|| make(&activator, waker)) {
+    let entrance: Box<dyn Entrance> = match super::adapter::guarded(|| make(&activator, waker)) {
         Ok(entrance) => Box::new(entrance),
         Err(error) => {
             context.job.shared.fail(format!("{}: {}", context.plan().path, super::adapter::chain(&error)));
@@ -112,26 +112,30 @@ pub fn input<'scope, E: Entrance + 'static>(
     let id = context.worker().new_id();
     let tick = activator.clone();
     context.worker().inputs.borrow_mut().insert(id, Rc::new(move || tick.activate()));
-    let registration = Registration { context: context.clone(), id };
+
+    // Both go as soon as nothing more can come: an ended input takes part in nothing.
+    let mut entrance = Some((entrance, Registration { context: context.clone(), id }));
     builder.build(move |mut capabilities| {
         let mut capability = capabilities.pop();
         move |_| {
-            let context = &registration.context;
             if context.job.shared.is_stopped() {
                 capability = None;
-                return;
             }
-            if capability.is_none() {
+            let Some((logic, _)) = entrance.as_mut().filter(|_| capability.is_some()) else {
+                entrance = None;
                 return;
-            }
+            };
             let started = Instant::now();
-            let mut gate = Gate { context, capability: &mut capability, output: &mut output, activator: &activator };
+            let mut gate = Gate { context: &context, capability: &mut capability, output: &mut output, activator: &activator };
             gate.advance(context.job.start);
-            if let Err(error) = super::adapter::guarded(|| entrance.run(&mut gate)) {
+            if let Err(error) = super::adapter::guarded(|| logic.run(&mut gate)) {
                 let text = super::adapter::chain(&error);
                 context.job.shared.fail(format!("{}: {text}", context.plan().path));
             }
             context.figures().busy_ns.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            if capability.is_none() {
+                entrance = None;
+            }
         }
     });
     stream

@@ -80,6 +80,23 @@ pub fn saved_splits(cells: &CellTable) -> Result<BTreeMap<SplitId, SplitState>, 
         .collect()
 }
 
+/// The newest time of a batch that may move the watermark.
+pub fn newest_time(spec: &WatermarkSpec, batch: &arrow::array::RecordBatch) -> Result<Option<i64>, OperatorError> {
+    let times = batch.column(spec.column);
+    let zone = if let DataType::Timestamp(_, zone) = times.data_type() { zone.clone() } else { None };
+    let times = cast(times, &DataType::Timestamp(TimeUnit::Microsecond, zone))?;
+    let times = times.as_primitive::<TimestampMicrosecondType>();
+    let newest = max(times);
+    let Some(drift_ms) = spec.max_drift_ms else { return Ok(newest) };
+    // S12: a row from too far ahead is kept, but does not move time.
+    let limit = (now_ms() as i64).saturating_add(drift_ms as i64).saturating_mul(1000);
+    if newest.is_none_or(|newest| newest <= limit) {
+        Ok(newest)
+    } else {
+        Ok(times.iter().flatten().filter(|t| *t <= limit).max())
+    }
+}
+
 /// Builds the operator. `watermark.column` counts in the columns that are read.
 pub fn source<'scope>(
     scope: Scope<'scope, u64>,
@@ -201,7 +218,10 @@ impl Source {
                 first_seen_ms: now_ms(),
             });
         }
-        let newest = self.newest(&taken.batch)?;
+        let newest = match &self.watermark {
+            Some(spec) => newest_time(spec, &taken.batch)?,
+            None => None,
+        };
         let state = self.split(&taken.split);
         state.position = taken.position;
         state.rows += rows as u64;
@@ -213,24 +233,6 @@ impl Source {
         self.context.worker().shared.note_dirty();
         gate.give(Delta::inserts(taken.batch));
         Ok(())
-    }
-
-    /// The newest time of a batch that may move the watermark.
-    fn newest(&self, batch: &arrow::array::RecordBatch) -> Result<Option<i64>, OperatorError> {
-        let Some(spec) = &self.watermark else { return Ok(None) };
-        let times = batch.column(spec.column);
-        let zone = if let DataType::Timestamp(_, zone) = times.data_type() { zone.clone() } else { None };
-        let times = cast(times, &DataType::Timestamp(TimeUnit::Microsecond, zone))?;
-        let times = times.as_primitive::<TimestampMicrosecondType>();
-        let newest = max(times);
-        let Some(drift_ms) = spec.max_drift_ms else { return Ok(newest) };
-        // S12: a row from too far ahead is kept, but does not move time.
-        let limit = (now_ms() as i64).saturating_add(drift_ms as i64).saturating_mul(1000);
-        if newest.is_none_or(|newest| newest <= limit) {
-            Ok(newest)
-        } else {
-            Ok(times.iter().flatten().filter(|t| *t <= limit).max())
-        }
     }
 
     /// The watermark of this worker's splits; none while one of them holds it.
