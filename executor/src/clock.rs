@@ -53,6 +53,12 @@ impl Clock {
         }
     }
 
+    /// A clock that goes on right after an epoch, for what was logged after it to enter at the epochs that it had. It does not
+    /// stand still at the past for long: the first tick brings it to the present.
+    pub fn after(epoch: Epoch) -> Clock {
+        Clock::new(epoch, 0)
+    }
+
     /// The open epoch.
     pub fn open(&self) -> Epoch {
         Epoch(self.open.load(Ordering::SeqCst))

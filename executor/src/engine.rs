@@ -339,9 +339,8 @@ impl Engine {
         let restored_at = manifest.as_ref().map(|m| m.epoch);
         let (flushed, flushes) = tokio::sync::mpsc::unbounded_channel::<Flushed>();
         let (places, rebuilt) = crate::checkpoint::restore(&config, &checkpoints, manifest.as_deref()).await?;
-        let after = restored_at.unwrap_or_default().max(table_log.last_epoch().unwrap_or_default());
         let shared = Arc::new(Shared {
-            clock: Clock::new(after, now_ms()),
+            clock: Clock::after(restored_at.unwrap_or_default()),
             errors: ErrorLog::default(),
             subscribers: Subscribers::new(config.workers),
             workers: config.workers,
@@ -378,14 +377,11 @@ impl Engine {
             replayed: AtomicU64::new(0),
             config,
         });
-        let engine = Engine { inner };
-        tokio::spawn(engine.clone().tick());
-        tokio::spawn(engine.clone().checkpoint_regularly());
-        Ok(engine)
+        Ok(Engine { inner })
     }
 
-    /// Gives tables what was written since the checkpoint that the engine started from. To be called once, after all jobs have
-    /// been created and before anything is written.
+    /// Gives tables what was written since the checkpoint that the engine started from, and lets time run. To be called once,
+    /// after all jobs have been created and before anything is written.
     ///
     /// # Errors
     /// If the table log is damaged.
@@ -400,8 +396,13 @@ impl Engine {
                 }
             }
         }
-        // Older than the jobs' start, it enters there: at an epoch that is not later than the one now open.
-        self.inner.replayed.store(self.inner.shared.clock.open().0, Ordering::SeqCst);
+        // From here on time runs. Each write enters at the epoch that it had: what was late then is late again.
+        let last = self.inner.table_log.last_epoch().unwrap_or_default();
+        let (_, open) = self.inner.shared.clock.tick(now_ms().max(last.next().0), false);
+        self.inner.replayed.store(open.0, Ordering::SeqCst);
+        self.inner.workers.lock().wake();
+        tokio::spawn(self.clone().tick());
+        tokio::spawn(self.clone().checkpoint_regularly());
         self.inner.shared.clock.demand();
         Ok(())
     }
@@ -559,8 +560,14 @@ impl Engine {
                     let connector =
                         thalweg_connectors::registry::source(connector, &object.columns).map_err(EngineError::Refused)?;
                     let splits = vec![BTreeMap::new(); shared.workers];
-                    let source =
-                        SourceShared { object: Arc::clone(object), connector, dealer: None, ended: vec![false; shared.workers], splits, noted: BTreeMap::new() };
+                    let source = SourceShared {
+                        object: Arc::clone(object),
+                        connector,
+                        dealer: None,
+                        ended: vec![false; shared.workers],
+                        splits,
+                        noted: BTreeMap::new(),
+                    };
                     shared.sources.lock().insert((job.id, place), source);
                 }
                 Operator::Sink { mode, key, .. } => {

@@ -15,7 +15,7 @@ use arrow::array::RecordBatch;
 use datafusion::datasource::{DefaultTableSource, MemTable};
 use datafusion::logical_expr::TableSource;
 use std::sync::Arc;
-use thalweg_catalog::{Catalog, SqlResult, SqlType};
+use thalweg_catalog::{Catalog, SqlError, SqlResult, SqlState, SqlType, suggest};
 
 /// The relations of schema `thalweg`, with what each tells.
 pub const RELATIONS: [(&str, &str); 13] = [
@@ -85,7 +85,10 @@ impl SystemRelations {
             "settings" => objects::settings(database, &self.session)?,
             "sessions" => objects::sessions(self.connections.as_deref())?,
             "events" => objects::events(database, catalog)?,
-            _ => return Ok(None),
+            other => {
+                let error = SqlError::new(SqlState::UndefinedTable, format!("relation \"thalweg.{other}\" does not exist"));
+                return Err(error.with_hint(suggest::hint(other, RELATIONS.iter().map(|(name, _)| *name))));
+            }
         }))
     }
 }
