@@ -2,7 +2,7 @@
 //!
 //! What was written by the last flush is read through a database snapshot; what has changed since is kept as *layers*, one for each
 //! call of `apply`, immutable and shared with readers. Snapshot and layers together are a *generation*: it can be read at any epoch
-//! from the flush that began it to the one that ended it, by merging the snapshot with the layers up to that epoch. A flush writes
+//! from its last stored change to the next generation's, by merging the snapshot with the layers up to that epoch. A flush writes
 //! the newest version of each key and begins the next generation; the one before stays until the flush after, and for as long as
 //! a hold is on it. Memory is bounded by flushing, which `OperatorState::shrink` does too.
 //!
@@ -29,6 +29,7 @@ mod apply;
 mod layer;
 mod layout;
 mod point;
+mod recent;
 mod scan;
 mod writer;
 
@@ -73,7 +74,7 @@ struct Generations {
 struct Generation {
     /// The snapshot is the state at the end of this epoch.
     base: Epoch,
-    /// The flush at the end of this epoch began the next generation: what came after is not here. None while there is no next.
+    /// The next generation begins with this epoch: what came after is not here. None while there is no next.
     last: OnceLock<Epoch>,
     snapshot: Arc<OwnedSnapshot>,
     /// Nothing is stored: the layers are all there is.
@@ -121,6 +122,13 @@ impl ViewTable {
     /// If state can't be read.
     pub fn apply(&mut self, epoch: Epoch, deltas: &[Delta]) -> StorageResult<Delta> {
         self.writer.borrow_mut().apply(epoch, deltas)
+    }
+
+    /// Says that what is applied is already the net change of a relation with this key: each row that a key had is deleted when
+    /// another takes its place, and no key has two rows at the end of an epoch. Then nothing needs to be read to apply it. True of what
+    /// an aggregate or a top-N gives; not of rows that come from outside, where the last of a key wins.
+    pub fn trust_input(&mut self) {
+        self.writer.borrow_mut().trusted = true;
     }
 
     /// Says that all changes up to `epoch` have been applied: readers may read at it. Never goes back.

@@ -1,7 +1,7 @@
 //! One epoch's changes to a view, row by row, and the net change that they come to.
 
 use super::layer::{Change, Layer};
-use super::writer::{Touched, Writer};
+use super::writer::Writer;
 use crate::error::StorageResult;
 use crate::state::EncodedRows;
 use crate::state::codec::normalise_floats;
@@ -46,8 +46,10 @@ impl Grouped {
 /// What a key was before.
 enum Old {
     Nothing,
-    /// In a layer of this generation; the place in `touched`.
-    Layer(u32),
+    /// Changed since the last flush.
+    Current(u32),
+    /// Changed in the time before that.
+    Previous(u32),
     Stored(Vec<u8>),
 }
 
@@ -120,6 +122,9 @@ impl Writer {
 
     pub(super) fn apply_keyed(&mut self, epoch: Epoch, delta: &Delta) -> StorageResult<Delta> {
         let grouped = self.group(delta)?;
+        if self.trusted {
+            return self.apply_trusted(epoch, delta, grouped);
+        }
         let rest = self.columns(&grouped.batch, &self.layout.rest);
         let values = self.layout.value_codec.encode(&rest, grouped.hashes.len())?;
         let olds = self.old_values(&grouped)?;
@@ -157,6 +162,36 @@ impl Writer {
         self.net_change(&grouped.batch, &old_keys, &old_values, new_rows)
     }
 
+    /// Takes the deletes' word for what was there.
+    fn apply_trusted(&mut self, epoch: Epoch, delta: &Delta, grouped: Grouped) -> StorageResult<Delta> {
+        let rest = self.columns(&grouped.batch, &self.layout.rest);
+        let values = self.layout.value_codec.encode(&rest, grouped.hashes.len())?;
+        let mut layer = Layer::new(epoch, true);
+        let (mut gone, mut new) = (Vec::new(), Vec::new());
+        for group in &grouped.groups {
+            let Settled { winner, losers } = consolidate(&grouped, *group, delta, &values);
+            if winner.is_none() && losers.is_empty() {
+                continue;
+            }
+            let first = group.first as usize;
+            let (hash, key) = (grouped.hashes[first], grouped.keys.row(first));
+            self.current.touch(self.current.find(hash, key), hash, layer.len() as u32);
+            let value = winner.map(|row| values.row(row as usize));
+            layer.push(VNode::of_hash(hash), key, Change::Row(value));
+            self.rows += i64::from(winner.is_some()) - losers.len() as i64;
+            gone.extend(losers);
+            new.extend(winner);
+        }
+        self.publish(layer);
+        if gone.is_empty() && new.len() == grouped.hashes.len() {
+            return Ok(Delta::inserts(grouped.batch));
+        }
+        let weights = std::iter::repeat_n(-1, gone.len()).chain(std::iter::repeat_n(1, new.len()));
+        let weights = Int64Array::from_iter_values(weights);
+        gone.extend(new);
+        Ok(Delta::weighted(take_record_batch(&grouped.batch, &UInt32Array::from(gone))?, weights))
+    }
+
     /// Old rows with −1, then new ones with +1.
     fn net_change(
         &self,
@@ -180,15 +215,15 @@ impl Writer {
         let mut olds = Vec::with_capacity(grouped.groups.len());
         for (place, group) in grouped.groups.iter().enumerate() {
             let (hash, key) = (grouped.hashes[group.first as usize], grouped.keys.row(group.first as usize));
-            let found = self.index.find(hash, |slot| {
-                let touched = &self.touched[slot as usize];
-                touched.hash == hash && self.layers[touched.layer as usize].bare_key(touched.row as usize) == key
-            });
+            let old = match self.current.find(hash, key) {
+                Some(at) => Old::Current(at),
+                None => self.previous.find(hash, key).map_or(Old::Nothing, Old::Previous),
+            };
             let may_be_stored = || self.stored_keys.as_ref().is_none_or(|stored| stored.may_contain(hash));
-            if found.is_none() && !self.blank && may_be_stored() {
+            if matches!(old, Old::Nothing) && !self.blank && may_be_stored() {
                 missing.push((place, stored_key(self.layout.table_id, VNode::of_hash(hash), key, &[])));
             }
-            olds.push(found.map_or(Old::Nothing, Old::Layer));
+            olds.push(old);
         }
         let (places, keys): (Vec<_>, Vec<_>) = missing.into_iter().unzip();
         self.database.get_many(&keys, None, |place, value| {
@@ -204,63 +239,63 @@ impl Writer {
         match old {
             Old::Nothing => None,
             Old::Stored(value) => Some(value),
-            Old::Layer(at) => {
-                let touched = &self.touched[*at as usize];
-                match self.layers[touched.layer as usize].change(touched.row as usize) {
-                    Change::Row(value) => value,
-                    Change::Count(_) => None,
-                }
-            }
+            Old::Current(at) => self.current.value(*at),
+            Old::Previous(at) => self.previous.value(*at),
         }
     }
 
     /// Notes that the newest version of these keys is in the layer about to be published, in this order.
     fn touch(&mut self, changed: &[(u64, &Old)]) {
-        let layer = self.layers.len() as u32;
         for (row, (hash, old)) in changed.iter().enumerate() {
-            let place = Touched { hash: *hash, layer, row: row as u32 };
-            match old {
-                Old::Layer(at) => self.touched[*at as usize] = place,
-                _ => {
-                    let slot = self.touched.len() as u32;
-                    self.touched.push(place);
-                    self.index.insert(*hash, slot, |slot| self.touched[slot as usize].hash);
-                }
-            }
+            let place = if let Old::Current(at) = old { Some(*at) } else { None };
+            self.current.touch(place, *hash, row as u32);
         }
     }
 }
 
-/// What becomes of a key by its rows of one epoch, which come in no order that means anything but the inserts': rows that cancel are
-/// as if they had not been; of the rows that are left the last inserted wins; else the key is gone if its row was deleted. The number
-/// says how many deletes had nothing to delete.
+/// What is left of a key's rows of one epoch when those that cancel are as if they had not been.
+struct Settled {
+    /// Of the rows that are added, the last inserted.
+    winner: Option<u32>,
+    /// The rows that are taken away.
+    losers: Vec<u32>,
+}
+
+/// The rows come in no order that means anything but the inserts'.
+fn consolidate(grouped: &Grouped, group: Group, delta: &Delta, values: &EncodedRows) -> Settled {
+    let mut settled = Settled { winner: None, losers: Vec::new() };
+    let mut rows = grouped.rows(group).collect::<Vec<_>>();
+    rows.sort_by(|a, b| values.row(*a as usize).cmp(values.row(*b as usize)));
+    for same in rows.chunk_by(|a, b| values.row(*a as usize) == values.row(*b as usize)) {
+        let net = same.iter().map(|row| delta.weight(*row as usize)).sum::<i64>();
+        if net > 0 {
+            let inserts = same.iter().copied().filter(|row| delta.weight(*row as usize) > 0);
+            settled.winner = settled.winner.max(inserts.max());
+        } else if net < 0 {
+            settled.losers.push(same[0]);
+        }
+    }
+    settled
+}
+
+/// What becomes of a key: it has the winner's row, else it is gone if its row was taken away. The number says how many deletes had
+/// nothing to delete.
 fn settle(grouped: &Grouped, group: Group, delta: &Delta, values: &EncodedRows, old: Option<&[u8]>) -> (New, u64) {
-    let becomes = |row: u32| if old == Some(values.row(row as usize)) { New::Same } else { New::Row(row) };
+    let is_old = |row: u32| old == Some(values.row(row as usize));
+    let becomes = |row: u32| if is_old(row) { New::Same } else { New::Row(row) };
     if group.first == group.last {
         let row = group.first;
         return match delta.weight(row as usize) {
             0 => (New::Same, 0),
             weight if weight > 0 => (becomes(row), 0),
-            _ if old == Some(values.row(row as usize)) => (New::Gone, 0),
+            _ if is_old(row) => (New::Gone, 0),
             _ => (New::Same, 1),
         };
     }
-    let mut rows = grouped.rows(group).collect::<Vec<_>>();
-    rows.sort_by(|a, b| values.row(*a as usize).cmp(values.row(*b as usize)));
-    let (mut winner, mut gone, mut unmatched) = (None, false, 0);
-    for same in rows.chunk_by(|a, b| values.row(*a as usize) == values.row(*b as usize)) {
-        let net = same.iter().map(|row| delta.weight(*row as usize)).sum::<i64>();
-        if net > 0 {
-            winner = winner.max(same.iter().copied().filter(|row| delta.weight(*row as usize) > 0).max());
-        } else if net < 0 {
-            let matches = old == Some(values.row(same[0] as usize));
-            gone |= matches;
-            unmatched += u64::from(!matches);
-        }
+    let Settled { winner, losers } = consolidate(grouped, group, delta, values);
+    if let Some(row) = winner {
+        return (becomes(row), 0);
     }
-    match winner {
-        Some(row) => (becomes(row), 0),
-        None if gone => (New::Gone, unmatched),
-        None => (New::Same, unmatched),
-    }
+    let unmatched = losers.iter().filter(|row| !is_old(**row)).count();
+    (if unmatched < losers.len() { New::Gone } else { New::Same }, unmatched as u64)
 }

@@ -95,10 +95,17 @@ fn listed(rows: &Rows) -> Vec<Row> {
 }
 
 /// Random changes, with flushes, restarts, and readers that hold old epochs for a while.
-fn check_against_a_model(seed: u64, key: &[usize], next: impl Fn(&mut StdRng, &Rows) -> Vec<(Row, i64)>) {
+fn check_against_a_model(seed: u64, key: &[usize], trust: bool, next: impl Fn(&mut StdRng, &Rows) -> Vec<(Row, i64)>) {
     let mut rng = StdRng::seed_from_u64(seed);
     let directory = tempfile::tempdir().unwrap();
-    let mut view = View::open(&directory.path().join("0"), key);
+    let open = |path: &Path| {
+        let mut view = View::open(path, key);
+        if trust {
+            view.table.trust_input();
+        }
+        view
+    };
+    let mut view = open(&directory.path().join("0"));
     let mut rows = Rows::new();
     let mut history = BTreeMap::from([(0, rows.clone())]);
     let mut holds: Vec<ViewHold> = Vec::new();
@@ -131,7 +138,7 @@ fn check_against_a_model(seed: u64, key: &[usize], next: impl Fn(&mut StdRng, &R
                 view.state.flush().unwrap();
                 let copy = directory.path().join(epoch.to_string());
                 view.store.checkpoint(&copy).unwrap();
-                view = View::open(&copy, key);
+                view = open(&copy);
                 assert_eq!(view.reader.row_count() as i64, rows.values().sum::<i64>());
                 assert!(view.reader.completed() <= Epoch(epoch));
                 view.table.complete(Epoch(epoch));
@@ -170,7 +177,8 @@ fn s3_a_keyed_view_reads_exactly_the_state_at_each_held_epoch() {
         out
     };
     for seed in 0..6 {
-        check_against_a_model(seed, &[1], next);
+        check_against_a_model(seed, &[1], false, next);
+        check_against_a_model(seed, &[1], true, next);
     }
 }
 
@@ -187,7 +195,7 @@ fn s18_a_multiset_counts_its_rows_at_each_held_epoch() {
         out
     };
     for seed in 0..6 {
-        check_against_a_model(seed, &[], next);
+        check_against_a_model(seed, &[], false, next);
     }
 }
 
@@ -322,6 +330,23 @@ fn old_generations_go_once_nobody_holds_them() {
     view.table.complete(Epoch(10));
     assert_eq!(view.state.flush().unwrap(), FlushStats::default());
     assert_eq!(view.read(7).len(), 4, "an idle view's state is that of its last change");
+}
+
+#[test]
+fn a_view_whose_input_has_ended_is_readable_at_every_epoch_since_its_last_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut view = View::open(&directory.path().join("a"), &[1]);
+    view.apply(4, &[(row(1, "a", 1), 1)]);
+    view.table.complete(Epoch::END);
+    for _ in 0..3 {
+        view.state.flush().unwrap();
+    }
+    assert_eq!((view.read(4).len(), view.read(9).len(), view.read(u64::MAX).len()), (1, 1, 1));
+    view.store.checkpoint(&directory.path().join("b")).unwrap();
+    let mut view = View::open(&directory.path().join("b"), &[1]);
+    assert_eq!(view.reader.completed(), Epoch(4));
+    view.apply(5, &[(row(2, "b", 1), 1)]);
+    assert_eq!(view.read(5).len(), 2);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::layer::{Change, Layer};
 use super::layout::Layout;
+use super::recent::Recent;
 use super::scan::stored_count;
 use super::{Generation, Generations, ViewReader, ViewShared};
 use crate::error::{StorageError, StorageResult};
@@ -18,14 +19,6 @@ use thalweg_catalog::hash::hash_bytes;
 use thalweg_catalog::{Delta, Epoch, VNode};
 use tokio::sync::watch;
 
-/// Where the newest version of a key is that has changed since the last flush.
-#[derive(Clone, Copy)]
-pub(super) struct Touched {
-    pub(super) hash: u64,
-    pub(super) layer: u32,
-    pub(super) row: u32,
-}
-
 /// The state of the writing side.
 pub(crate) struct Writer {
     pub(super) layout: Arc<Layout>,
@@ -33,11 +26,10 @@ pub(crate) struct Writer {
     table: Arc<StoredTable>,
     shared: Arc<ViewShared>,
     completed: watch::Sender<Epoch>,
-    /// The layers of the current generation.
-    pub(super) layers: Vec<Arc<Layer>>,
-    /// With a key: the keys that have changed since the last flush, and where they are in `touched`.
-    pub(super) index: SlotIndex,
-    pub(super) touched: Vec<Touched>,
+    /// What has changed since the last flush.
+    pub(super) current: Recent,
+    /// What had changed before it: stored by now, but keys that change often are found here without a read.
+    pub(super) previous: Recent,
     /// How many rows there are, with what is not yet complete.
     pub(super) rows: i64,
     /// Nothing is stored: what has not changed is not there.
@@ -45,6 +37,8 @@ pub(crate) struct Writer {
     /// With a key: what may be stored. None if the view was restored: anything may.
     pub(super) stored_keys: Option<KnownKeys>,
     pub(super) unmatched: u64,
+    /// With a key: the input needs no comparing with what is stored.
+    pub(super) trusted: bool,
 }
 
 impl Writer {
@@ -66,13 +60,13 @@ impl Writer {
             table,
             shared,
             completed: watch::Sender::new(base),
-            layers: Vec::new(),
-            index: SlotIndex::default(),
-            touched: Vec::new(),
+            current: Recent::default(),
+            previous: Recent::default(),
             rows,
             blank,
             stored_keys: blank.then(KnownKeys::default),
             unmatched: 0,
+            trusted: false,
         })
     }
 
@@ -111,7 +105,7 @@ impl Writer {
     pub(super) fn publish(&mut self, layer: Layer) {
         if layer.len() > 0 {
             let layer = layer.finish();
-            self.layers.push(Arc::clone(&layer));
+            self.current.layers.push(Arc::clone(&layer));
             self.shared.generations.read().current.layers.write().push(layer);
         }
     }
@@ -128,16 +122,17 @@ impl Writer {
     /// Writes the newest version of every key, and begins the next generation.
     pub(super) fn flush(&mut self) -> StorageResult<FlushStats> {
         let epoch = *self.completed.borrow();
-        if self.layers.iter().any(|layer| layer.epoch() > epoch) {
+        if self.current.layers.iter().any(|layer| layer.epoch() > epoch) {
             return Err(StorageError::Shape {
                 table: self.table.path(),
                 reason: format!("a flush came before the epoch after {epoch} was complete"),
             });
         }
-        if self.layers.is_empty() {
+        // Between the last change and the completed epoch there was none: the new generation can be read from there on.
+        let Some(base) = self.current.layers.last().map(|layer| layer.epoch()) else {
             self.refresh();
             return Ok(FlushStats::default());
-        }
+        };
         let database = Arc::clone(&self.database);
         let mut writer = BatchWriter::new(&database);
         if self.layout.keyed {
@@ -145,20 +140,19 @@ impl Writer {
         } else {
             self.write_multiset(&mut writer)?
         }
-        writer.put_stored(&counter_key(self.layout.table_id), &counter_value(self.rows, epoch))?;
+        writer.put_stored(&counter_key(self.layout.table_id), &counter_value(self.rows, base))?;
         let stats = writer.finish()?;
         self.shared.rows.store(self.rows, Ordering::Release);
         self.blank = database.is_empty(self.layout.table_id)?;
-        self.layers = Vec::new();
-        self.index.clear();
-        self.touched = Vec::new();
-        self.begin(Generation::new(epoch, database.snapshot(), self.blank));
+        self.previous = std::mem::take(&mut self.current);
+        self.begin(Generation::new(base, database.snapshot(), self.blank));
         Ok(stats)
     }
 
     /// With nothing to write, only lets go of the old snapshot: it would keep old versions of every other table's keys.
     fn refresh(&mut self) {
         let snapshot = self.database.snapshot();
+        self.previous = Recent::default();
         let mut generations = self.shared.generations.write();
         generations.previous = None;
         if !Arc::ptr_eq(&generations.current.snapshot, &snapshot) {
@@ -180,18 +174,17 @@ impl Writer {
     }
 
     fn write_keyed(&mut self, writer: &mut BatchWriter<'_>) -> StorageResult<()> {
-        for touched in &self.touched {
-            let layer = &self.layers[touched.layer as usize];
-            let (vnode, key) = (VNode::of_hash(touched.hash), layer.bare_key(touched.row as usize));
-            match layer.change(touched.row as usize) {
-                Change::Row(Some(value)) => {
+        for (hash, key, value) in self.current.versions() {
+            let vnode = VNode::of_hash(hash);
+            match value {
+                Some(value) => {
                     if let Some(stored) = &mut self.stored_keys {
-                        stored.insert(touched.hash);
+                        stored.insert(hash);
                     }
                     writer.put(self.layout.table_id, vnode, key, &[], value)?;
                 }
                 // A key that came and went since the last flush is deleted in vain; to find that out would cost more.
-                _ => writer.delete(self.layout.table_id, vnode, key, &[])?,
+                None => writer.delete(self.layout.table_id, vnode, key, &[])?,
             }
         }
         Ok(())
@@ -200,13 +193,11 @@ impl Writer {
     /// Adds up each row's counts. Rows that only came are written without being read; of those that went, the stored count tells
     /// whether any is left.
     fn write_multiset(&mut self, writer: &mut BatchWriter<'_>) -> StorageResult<()> {
-        let sums = self.sum_counts();
         let table = self.layout.table_id;
         let mut less = Vec::new();
-        for (touched, sum) in &sums {
-            let key = self.layers[touched.layer as usize].key(touched.row as usize);
+        for (key, sum) in self.sum_counts() {
             let (vnode, bare) = split_vnode(key);
-            match *sum {
+            match sum {
                 sum if sum > 0 && self.blank => writer.put(table, vnode, bare, &[], &sum.to_le_bytes())?,
                 sum if sum > 0 => writer.add(table, vnode, bare, sum)?,
                 sum if sum < 0 => less.push((stored_key(table, vnode, bare, &[]), sum)),
@@ -224,23 +215,20 @@ impl Writer {
         })
     }
 
-    fn sum_counts(&self) -> Vec<(Touched, i64)> {
-        let mut index = SlotIndex::with_capacity(self.layers.iter().map(|l| l.len()).sum());
-        let mut sums: Vec<(Touched, i64)> = Vec::new();
-        for (place, layer) in self.layers.iter().enumerate() {
+    /// Each changed row (with its vnode), and its changes added up.
+    fn sum_counts(&self) -> Vec<(&[u8], i64)> {
+        let layers = &self.current.layers;
+        let mut index = SlotIndex::with_capacity(layers.iter().map(|l| l.len()).sum());
+        let mut sums: Vec<(&[u8], i64)> = Vec::new();
+        for layer in layers {
             for row in 0..layer.len() {
-                let Change::Count(count) = layer.change(row) else { continue };
-                let key = layer.key(row);
+                let (Change::Count(count), key) = (layer.change(row), layer.key(row)) else { continue };
                 let hash = hash_bytes(key);
-                let same = |slot: u32| {
-                    let (found, _) = &sums[slot as usize];
-                    found.hash == hash && self.layers[found.layer as usize].key(found.row as usize) == key
-                };
-                match index.find(hash, same) {
+                match index.find(hash, |slot| sums[slot as usize].0 == key) {
                     Some(slot) => sums[slot as usize].1 += count,
                     None => {
-                        index.insert(hash, sums.len() as u32, |slot| sums[slot as usize].0.hash);
-                        sums.push((Touched { hash, layer: place as u32, row: row as u32 }, count));
+                        index.insert(hash, sums.len() as u32, |slot| hash_bytes(sums[slot as usize].0));
+                        sums.push((key, count));
                     }
                 }
             }
@@ -250,20 +238,23 @@ impl Writer {
 
     pub(super) fn evict(&mut self, bytes: usize) {
         known_keys::within(&mut self.stored_keys, bytes);
+        if self.memory_bytes() > bytes {
+            self.previous = Recent::default();
+        }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         let layers = |layers: &[Arc<Layer>]| layers.iter().map(|layer| layer.memory_bytes()).sum::<usize>();
         let previous = self.shared.generations.read().previous.as_ref().map_or(0, |g| layers(&g.layers.read()));
-        layers(&self.layers)
+        layers(&self.current.layers)
             + previous
             + self.stored_keys.as_ref().map_or(0, KnownKeys::memory_bytes)
-            + self.index.memory_bytes()
-            + self.touched.capacity() * size_of::<Touched>()
+            + self.current.index_bytes()
+            + self.previous.index_bytes()
     }
 
     pub(super) fn hot_entries(&self) -> usize {
-        self.layers.iter().map(|layer| layer.len()).sum()
+        self.current.layers.iter().map(|layer| layer.len()).sum()
     }
 }
 
