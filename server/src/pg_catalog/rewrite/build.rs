@@ -2,8 +2,10 @@
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, Value, ValueWithSpan,
+    ObjectName, Query, Statement, Value, ValueWithSpan,
 };
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Span;
 
 /// A value.
@@ -95,5 +97,17 @@ pub fn literal_text(expr: &Expr) -> Option<&str> {
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
         Expr::Nested(inner) => literal_text(inner),
         _ => None,
+    }
+}
+
+/// `SELECT 1`, to be filled with something else.
+///
+/// # Panics
+/// Never: the text is a query.
+pub fn select_nothing() -> Query {
+    let statement = Parser::parse_sql(&PostgreSqlDialect {}, "SELECT 1").ok().and_then(|mut parsed| parsed.pop());
+    match statement {
+        Some(Statement::Query(query)) => *query,
+        _ => unreachable!("SELECT 1 is a query"),
     }
 }

@@ -1,11 +1,16 @@
 //! Rewrites of single expressions, innermost first.
 
-use super::build::{arguments, call, cast, empty_text_array, literal_text, not, null, number, text};
+use super::build::{arguments, call, cast, empty_text_array, literal_text, not, null, number, text, value};
 use super::{folded, parts, strip_schema};
-use crate::wire::value::parse::array_elements;
+use crate::pg_catalog::relation::Kind;
+use crate::pg_catalog::relations::RELATIONS;
+use crate::wire::value::parse::{array_elements, boolean};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, Subscript, Value, ValueWithSpan,
 };
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
 
 /// Columns of the types int2vector and oidvector, whose subscripts begin at 0.
 const VECTORS: [&str; 9] =
@@ -30,7 +35,10 @@ fn rewritten(expr: Expr) -> Expr {
             }
             Expr::CompoundIdentifier(idents)
         }
-        Expr::BinaryOp { left, op, right } => Expr::BinaryOp { left, op: operator(op), right },
+        Expr::BinaryOp { left, op, right } => {
+            let right = if is_truth(&left) { truth_literal(*right) } else { *right };
+            Expr::BinaryOp { left, op: operator(op), right: Box::new(right) }
+        }
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } if !is_subquery(&right) => any(*left, *right),
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } if !is_subquery(&right) => not(any(*left, *right)),
         Expr::Cast { expr, data_type, .. } => cast_to(*expr, data_type),
@@ -43,6 +51,27 @@ fn rewritten(expr: Expr) -> Expr {
             Expr::ILike { negated, any, expr, pattern: with_escape(pattern, &escape), escape_char: None }
         }
         other => other,
+    }
+}
+
+/// Whether an expression is a column of truth values.
+fn is_truth(expr: &Expr) -> bool {
+    static COLUMNS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+        let columns = RELATIONS.iter().copied().flatten().flat_map(|relation| relation.columns());
+        columns.filter(|column| column.kind == Kind::Bool).map(|column| column.name).collect()
+    });
+    match expr {
+        Expr::Identifier(ident) => COLUMNS.contains(folded(ident).as_str()),
+        Expr::CompoundIdentifier(idents) => idents.last().is_some_and(|ident| COLUMNS.contains(folded(ident).as_str())),
+        _ => false,
+    }
+}
+
+/// `'t'` and its like as the truth value that they stand for.
+fn truth_literal(expr: Expr) -> Expr {
+    match literal_text(&expr).map(boolean) {
+        Some(Ok(truth)) => value(Value::Boolean(truth)),
+        _ => expr,
     }
 }
 

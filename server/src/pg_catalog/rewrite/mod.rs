@@ -7,6 +7,7 @@
 mod build;
 mod expressions;
 mod names;
+mod spread;
 mod subqueries;
 
 use super::relations::RELATIONS;
@@ -91,8 +92,9 @@ struct Rewriter {
 impl VisitorMut for Rewriter {
     type Break = ();
 
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.depth += 1;
+        names::name_recursive(query);
         ControlFlow::Continue(())
     }
 
@@ -135,6 +137,10 @@ impl VisitorMut for Rewriter {
 
 /// Gives a relation its schema, and its name as an alias, so that its columns can be named by that wherever it stands.
 fn read_relation(name: &mut ObjectName, alias: &mut Option<TableAlias>, relation: &str) {
+    // A database can only be this one.
+    while name.0.len() > 2 {
+        name.0.remove(0);
+    }
     if name.0.len() == 1 {
         name.0.insert(0, ObjectNamePart::Identifier(Ident::new("pg_catalog")));
     }

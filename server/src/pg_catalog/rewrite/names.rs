@@ -11,6 +11,30 @@ pub fn name_results(query: &mut Query, outermost: bool) {
     name_in(&mut query.body, outermost);
 }
 
+/// Names the columns of recursive expressions where they begin, so that their other part can refer to them.
+pub fn name_recursive(query: &mut Query) {
+    let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return };
+    for cte in &mut with.cte_tables {
+        let columns: Vec<Ident> = cte.alias.columns.iter().map(|column| column.name.clone()).collect();
+        if let Some(select) = first_select(&mut cte.query.body) {
+            for (item, name) in select.projection.iter_mut().zip(columns) {
+                if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                    *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: name };
+                }
+            }
+        }
+    }
+}
+
+fn first_select(body: &mut SetExpr) -> Option<&mut Select> {
+    match body {
+        SetExpr::Select(select) => Some(select),
+        SetExpr::SetOperation { left, .. } => first_select(left),
+        SetExpr::Query(query) => first_select(&mut query.body),
+        _ => None,
+    }
+}
+
 fn name_in(body: &mut SetExpr, outermost: bool) {
     match body {
         SetExpr::Select(select) => name_select(select, outermost),

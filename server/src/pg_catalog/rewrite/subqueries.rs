@@ -2,13 +2,14 @@
 //! plans only when they aggregate over equalities, become outer joins.
 
 use super::build::{and, boolean, call, empty_text_array, literal_text, null, number};
+use super::spread::spread_relations;
 use super::{folded, parts};
 use crate::information_schema;
 use crate::pg_catalog::relation::Relation;
 use crate::pg_catalog::relations::{RELATIONS, empty::is_always_empty};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, Join, JoinConstraint,
-    JoinOperator, LimitClause, ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor,
+    JoinOperator, LimitClause, ObjectName, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor,
     TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
 };
 use std::ops::ControlFlow;
@@ -22,15 +23,19 @@ pub struct Subqueries {
 impl Subqueries {
     /// Rewrites a query whose subqueries are rewritten already.
     pub fn rewrite_query(&mut self, query: &mut Query) {
-        self.rewrite_body(&mut query.body);
+        let Query { body, order_by, .. } = query;
+        self.rewrite_body(body, order_by);
     }
 
-    fn rewrite_body(&mut self, body: &mut SetExpr) {
+    fn rewrite_body(&mut self, body: &mut SetExpr, order_by: &mut Option<OrderBy>) {
         match body {
-            SetExpr::Select(select) => self.rewrite_select(select),
+            SetExpr::Select(select) => {
+                spread_relations(select, order_by);
+                self.rewrite_select(select);
+            }
             SetExpr::SetOperation { left, right, .. } => {
-                self.rewrite_body(left);
-                self.rewrite_body(right);
+                self.rewrite_body(left, &mut None);
+                self.rewrite_body(right, &mut None);
             }
             _ => {}
         }
@@ -453,7 +458,8 @@ struct Renamer {
     outer: bool,
 }
 
-fn system_relation(name: &ObjectName) -> Option<&'static Relation> {
+/// The system relation of this name.
+pub(super) fn system_relation(name: &ObjectName) -> Option<&'static Relation> {
     let parts = parts(name);
     let relations = match parts.as_slice() {
         [.., schema, _] if schema == "information_schema" => information_schema::RELATIONS,
