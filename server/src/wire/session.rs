@@ -171,7 +171,11 @@ impl ResultColumn {
     /// A column of this type that comes from no relation.
     pub fn new(name: impl Into<String>, sql_type: SqlType) -> ResultColumn {
         let type_oid = sql_type.oid();
-        ResultColumn { name: name.into(), sql_type, type_oid, table_oid: 0, column_number: 0 }
+        let mut name = name.into();
+        if let Some(mark) = name.find(NAME_MARK) {
+            name.truncate(mark);
+        }
+        ResultColumn { name, sql_type, type_oid, table_oid: 0, column_number: 0 }
     }
 
     /// The column that an Arrow field is shown as.
@@ -179,12 +183,16 @@ impl ResultColumn {
     /// # Errors
     /// `0A000` for an Arrow type that no SQL type is carried by.
     pub fn from_field(field: &Field) -> SqlResult<ResultColumn> {
-        let name = field.name().split(NAME_MARK).next().unwrap_or_default();
-        let mut column = ResultColumn::new(name, SqlType::from_field(field)?);
+        Ok(ResultColumn::new(field.name(), SqlType::from_field(field)?).with_type_of(field))
+    }
+
+    /// The same column with the OID that an Arrow field says it is to be told by, if it says one.
+    #[must_use]
+    pub fn with_type_of(mut self, field: &Field) -> ResultColumn {
         if let Some(oid) = field.metadata().get(OID_METADATA).and_then(|text| text.parse().ok()) {
-            column.type_oid = oid;
+            self.type_oid = oid;
         }
-        Ok(column)
+        self
     }
 
     /// The same column, known to come unchanged from a relation.
