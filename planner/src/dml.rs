@@ -411,8 +411,24 @@ fn assigned(value: Expr, from: &DataType, column: &Column, literal: bool, positi
             .with_hint("You will need to rewrite or cast the expression.")
             .at(position));
     }
+    if column.sql_type == SqlType::Bytea && matches!(from, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) {
+        return bytes_of(value);
+    }
     let cast = Expr::Cast(Cast::new(Box::new(value), column.sql_type.to_arrow()));
     Ok(assign::to_type(cast, &column.sql_type))
+}
+
+/// The bytes that a text stands for: hexadecimal digits after `\x`, else the text's own.
+fn bytes_of(text: Expr) -> SqlResult<Expr> {
+    use datafusion::functions::{encoding, string, unicode};
+    use datafusion::logical_expr::{lit, when};
+    let text = Expr::Cast(Cast::new(Box::new(text), DataType::Utf8));
+    let is_hex = string::starts_with().call(vec![text.clone(), lit("\\x")]);
+    let digits = unicode::substr().call(vec![text.clone(), lit(3i64)]);
+    let bytes = encoding::decode().call(vec![digits, lit("hex")]);
+    let bytes = Expr::Cast(Cast::new(Box::new(bytes), DataType::Binary));
+    let own = Expr::Cast(Cast::new(Box::new(text), DataType::Binary));
+    when(is_hex, bytes).otherwise(own).map_err(|e| sql_error(&e))
 }
 
 /// Whether Postgres casts values of one type when they are assigned to a column of the other. The type of a literal in

@@ -60,6 +60,8 @@ pub struct ClientSession {
     notices: Vec<Notice>,
     /// What `set_config` set while the last statement's rows were made.
     set_config: Arc<parking_lot::Mutex<Vec<snapshot::SettingChange>>>,
+    /// What `COPY … FROM STDIN` has written, to be taken over when it is over.
+    copied: Arc<parking_lot::Mutex<Vec<write::Copied>>>,
     /// DataFusion's state for the settings that it was made with: it is costly to make.
     planning: Option<(thalweg_planner::SessionSettings, SessionState)>,
     /// Whether statements of the request commit together at its end.
@@ -90,6 +92,7 @@ impl ClientSession {
             cursors: BTreeMap::new(),
             notices: vec![],
             set_config: Arc::default(),
+            copied: Arc::default(),
             planning: None,
             together: false,
             seen: Epoch(0),
@@ -504,6 +507,7 @@ impl Session for ClientSession {
 
     async fn execute(&mut self, statement: &ParsedStatement, params: Vec<ScalarValue>) -> SqlResult<Outcome> {
         self.take_set_config();
+        self.take_copied();
         self.check_allowed(&statement.statement)?;
         if self.transaction.is_none() && self.together {
             self.transaction = Some(Transaction::new(false, &self.settings));
@@ -519,6 +523,7 @@ impl Session for ClientSession {
 
     async fn end_request(&mut self) -> SqlResult<()> {
         self.take_set_config();
+        self.take_copied();
         self.together = false;
         match &self.transaction {
             Some(transaction) if !transaction.explicit => {

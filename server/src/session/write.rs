@@ -14,8 +14,9 @@ use async_trait::async_trait;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
+use parking_lot::Mutex;
 use std::sync::Arc;
-use thalweg_catalog::{CatalogObject, Column, Delta, SqlError, SqlResult, SqlState, SqlType};
+use thalweg_catalog::{CatalogObject, Column, Delta, Epoch, ObjectId, SqlError, SqlResult, SqlState, SqlType};
 use thalweg_planner::Statement;
 use thalweg_planner::dml::{self, BoundChange};
 use thalweg_planner::statement::{Copy, CopyDirection, CopyFormat, CopyOptions, Name, Word};
@@ -159,6 +160,21 @@ impl ClientSession {
         }
     }
 
+    /// Takes over what copies have written since the last statement.
+    pub(super) fn take_copied(&mut self) {
+        let copied = std::mem::take(&mut *self.copied.lock());
+        for copied in copied {
+            match (copied, &mut self.transaction) {
+                (Copied::Written(epoch), _) => self.seen = self.seen.max(epoch),
+                (Copied::Pending(table, delta, lock), Some(transaction)) if !transaction.failed => {
+                    transaction.add(table, delta, lock)
+                }
+                // The transaction has been rolled back meanwhile, and the rows with it.
+                (Copied::Pending(..), _) => {}
+            }
+        }
+    }
+
     pub(super) async fn copy(&mut self, copy: &Copy, params: &[ScalarValue]) -> SqlResult<Outcome> {
         let options = copy_options(&copy.options)?;
         match &copy.direction {
@@ -216,11 +232,9 @@ impl ClientSession {
             pending: transaction.unwrap_or_default(),
             batches: vec![],
             lock,
+            in_transaction: self.transaction.is_some(),
+            copied: Arc::clone(&self.copied),
         };
-        if self.transaction.is_some() {
-            return Err(SqlError::unsupported("COPY FROM inside a transaction block is not supported")
-                .with_hint("Run it outside the block: it is written as a whole or not at all."));
-        }
         Ok(Outcome::CopyIn { columns: given, options, relation: table.name.clone(), sink: Box::new(sink) })
     }
 
@@ -301,6 +315,17 @@ struct TableCopy {
     pending: Vec<Delta>,
     batches: Vec<RecordBatch>,
     lock: Option<OwnedMutexGuard<()>>,
+    /// Whether the rows are written with the transaction that the copy is in.
+    in_transaction: bool,
+    copied: Arc<Mutex<Vec<Copied>>>,
+}
+
+/// What a copy leaves for its session.
+pub enum Copied {
+    /// It was written at this epoch.
+    Written(Epoch),
+    /// It is to be written with the session's transaction.
+    Pending(ObjectId, Delta, Option<OwnedMutexGuard<()>>),
 }
 
 #[async_trait]
@@ -329,10 +354,12 @@ impl CopySink for TableCopy {
         };
         let change = change::change_of(&Kind::Insert, &self.table, &rows, &self.pending, reading.as_ref())?;
         let count = change.rows;
-        if count > 0 {
-            self.database.write(vec![(change.table, change.delta)]).await?;
+        if self.in_transaction {
+            self.copied.lock().push(Copied::Pending(change.table, change.delta, self.lock));
+        } else if count > 0 {
+            let epoch = self.database.write(vec![(change.table, change.delta)]).await?;
+            self.copied.lock().push(Copied::Written(epoch));
         }
-        drop(self.lock);
         Ok(count)
     }
 }
