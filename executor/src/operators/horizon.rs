@@ -1,13 +1,14 @@
 //! The watermark up to which an operator has forgotten (or given away) its rows, and the index of what it keeps by time.
 
 use crate::error::OperatorError;
+use crate::operator::PIECE_ROWS;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Date32Array, Int64Array, TimestampMicrosecondArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use thalweg_catalog::{Delta, VNode};
-use thalweg_storage::state::{CellTable, OperatorState};
+use thalweg_storage::state::{CellTable, OperatorState, RowCodec};
 
 /// HORIZON-1: nothing below `value` is in state, and no row below it is let in.
 ///
@@ -119,6 +120,22 @@ impl TimeIndex {
         if !keys.contains_key(key) {
             keys.insert(key.into(), hash);
         }
+    }
+
+    /// Notes stored keys, whose time is at this place of theirs. NULL times are left out: they are never below.
+    ///
+    /// # Errors
+    /// `Plan` if that is not a time; `State` if a key is not of the codec's shape.
+    pub fn insert_all(&mut self, keys: &[(u64, Box<[u8]>)], codec: &RowCodec, place: usize) -> Result<(), OperatorError> {
+        for piece in keys.chunks(PIECE_ROWS) {
+            let columns = codec.decode(piece.iter().map(|(_, key)| key.as_ref()))?;
+            for (time, (hash, key)) in micros(&columns[place])?.iter().zip(piece) {
+                if let Some(time) = time {
+                    self.insert(time, *hash, key);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes out up to about `keys_max` keys whose time is below `horizon`, with their hashes, earliest first.

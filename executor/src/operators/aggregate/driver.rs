@@ -107,18 +107,12 @@ impl Aggregate {
     /// Rebuilds the index by time.
     fn index_groups(&mut self) -> Result<(), OperatorError> {
         let Some(expiry) = &mut self.expiry else { return Ok(()) };
-        let codec = &self.key_codec;
-        let mut fault = None;
+        let mut keys = Vec::new();
         self.groups.for_each(&mut |hash, key, _| {
-            let columns = codec.decode([key])?;
-            match micros(&columns[expiry.place]) {
-                Ok(times) if !times.is_null(0) => expiry.index.insert(times.value(0), hash, key),
-                Ok(_) => {}
-                Err(error) => fault = Some(error),
-            }
+            keys.push((hash, key.into()));
             Ok(())
         })?;
-        fault.map_or(Ok(()), Err)
+        expiry.index.insert_all(&keys, &self.key_codec, expiry.place)
     }
 
     fn take_in(&mut self, delta: &Delta) -> Result<(), OperatorError> {

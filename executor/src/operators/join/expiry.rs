@@ -4,8 +4,7 @@ use super::side::{LEFT, RIGHT, Side};
 use crate::error::OperatorError;
 use crate::operator::EpochInput;
 use crate::operators::build::Context;
-use crate::operators::horizon::{Horizon, TimeIndex, micros};
-use arrow::array::Array;
+use crate::operators::horizon::{Horizon, TimeIndex};
 
 /// How keys are forgotten by time.
 pub(super) struct Expiry {
@@ -19,19 +18,12 @@ impl Expiry {
         let (left, right) = *on.get(place).ok_or_else(|| OperatorError::Plan(format!("there is no key {place}")))?;
         let mut index = TimeIndex::default();
         for side in sides {
-            let mut fault = None;
+            let mut keys = Vec::new();
             side.for_each_key(&mut |hash, key| {
-                let columns = side.key_codec.decode([key])?;
-                match micros(&columns[place]) {
-                    Ok(times) if !times.is_null(0) => index.insert(times.value(0), hash, key),
-                    Ok(_) => {}
-                    Err(error) => fault = Some(error),
-                }
+                keys.push((hash, key.into()));
                 Ok(())
             })?;
-            if let Some(error) = fault {
-                return Err(error);
-            }
+            index.insert_all(&keys, &side.key_codec, place)?;
         }
         Ok(Expiry { columns: [left, right], horizon: Horizon::open(&context.state)?, index })
     }
