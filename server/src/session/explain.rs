@@ -38,7 +38,7 @@ impl ClientSession {
 
     fn explain_lines(&mut self, statement: &Statement, text: &str) -> SqlResult<Vec<String>> {
         let catalog = self.database.catalog();
-        let path = self.settings.search_path();
+        let path = self.search_path();
         let context = BindContext {
             planner: self.database.planner(),
             catalog: &catalog,

@@ -121,7 +121,13 @@ impl ClientSession {
         }
         let system = SystemRelations::new(&self.database, catalog, self.connections.clone(), session, snapshot);
         let written = self.transaction.as_ref().map(Transaction::written).unwrap_or_default();
-        Running::new(&self.database, state, self.settings.search_path(), Arc::new(system), written, self.seen)
+        Running::new(&self.database, state, self.search_path(), Arc::new(system), written, self.seen)
+    }
+
+    /// The schemas of the search path that there are.
+    fn search_path(&self) -> Vec<String> {
+        let catalog = self.database.catalog();
+        self.settings.search_path().into_iter().filter(|schema| catalog.has_schema(schema)).collect()
     }
 
     fn planning_state(&mut self) -> SessionState {
@@ -176,7 +182,7 @@ impl ClientSession {
     }
 
     async fn define(&mut self, parsed: &ParsedStatement) -> SqlResult<Outcome> {
-        let (database, path, sql) = (Arc::clone(&self.database), self.settings.search_path(), parsed.text.clone());
+        let (database, path, sql) = (Arc::clone(&self.database), self.search_path(), parsed.text.clone());
         let statement = parsed.statement.clone();
         let tag = statement.tag();
         let created = Self::apart(async move {
@@ -194,7 +200,7 @@ impl ClientSession {
     }
 
     async fn drop_objects(&mut self, drop: &thalweg_planner::statement::DropObjects, tag: &str) -> SqlResult<Outcome> {
-        let (database, path, drop) = (Arc::clone(&self.database), self.settings.search_path(), drop.clone());
+        let (database, path, drop) = (Arc::clone(&self.database), self.search_path(), drop.clone());
         let notices = Self::apart(async move { database.drop_objects(&drop, &path).await }).await?;
         self.note_all(notices);
         Ok(Outcome::Tag(tag.to_string()))
@@ -250,7 +256,7 @@ impl ClientSession {
             );
         };
         let catalog = self.database.catalog();
-        let object = find_object(name, &catalog, &self.settings.search_path())?;
+        let object = find_object(name, &catalog, &self.search_path())?;
         if object.kind() != *kind {
             return Err(
                 SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a {kind}", object.name)).at(name.position)
@@ -264,7 +270,7 @@ impl ClientSession {
     async fn cancel_job(&mut self, job: &JobReference) -> SqlResult<Outcome> {
         let catalog = self.database.catalog();
         let object = match job {
-            JobReference::Name(name) => find_object(name, &catalog, &self.settings.search_path())?,
+            JobReference::Name(name) => find_object(name, &catalog, &self.search_path())?,
             JobReference::Id(id) => catalog
                 .get(thalweg_catalog::ObjectId(*id))
                 .ok_or_else(|| SqlError::new(SqlState::UndefinedObject, format!("there is no job {id}")))?,
@@ -414,7 +420,7 @@ impl ClientSession {
             Statement::Drop(drop) => self.drop_objects(drop, tag).await,
             Statement::DropSchema(drop) => self.drop_schemas(drop).await,
             Statement::Rename { kind, if_exists, name, to } => {
-                let (database, path) = (Arc::clone(&self.database), self.settings.search_path());
+                let (database, path) = (Arc::clone(&self.database), self.search_path());
                 let (kind, if_exists, name, to) = (*kind, *if_exists, name.clone(), to.value.clone());
                 let notices = Self::apart(async move { database.rename(kind, &name, &to, if_exists, &path).await }).await?;
                 self.note_all(notices);

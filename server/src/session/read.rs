@@ -40,7 +40,7 @@ impl ClientSession {
         }
         let name = name.0[0].as_ident().map(|i| if i.quote_style.is_some() { i.value.clone() } else { i.value.to_lowercase() });
         let catalog = self.database.catalog();
-        let path = self.settings.search_path();
+        let path = self.search_path();
         let Some(object) = name.and_then(|name| path.iter().find_map(|schema| catalog.find(schema, &name).map(Arc::clone)))
         else {
             return columns;

@@ -61,7 +61,7 @@ impl ClientSession {
             Show::Databases => (vec!["name"], vec![vec![self.info.database.clone()]]),
             Show::Columns(name) => return self.describe_relation(name),
             Show::Create(kind, name) => {
-                let object = find_object(name, &catalog, &self.settings.search_path())?;
+                let object = find_object(name, &catalog, &self.search_path())?;
                 if object.kind() != *kind {
                     return Err(wrong_kind(&object.name, *kind).at(name.position));
                 }
@@ -82,7 +82,7 @@ impl ClientSession {
 
     pub(super) fn describe_relation(&mut self, name: &Name) -> SqlResult<Outcome> {
         let catalog = self.database.catalog();
-        let object = find_object(name, &catalog, &self.settings.search_path())?;
+        let object = find_object(name, &catalog, &self.search_path())?;
         let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_string();
         let row = |(place, column): (usize, &thalweg_catalog::Column)| {
             vec![column.name.clone(), column.sql_type.to_string(), yes_no(column.nullable), yes_no(object.key().contains(&place))]

@@ -23,7 +23,7 @@ impl ClientSession {
                 .with_hint("Create a materialized view of the query and subscribe to that."));
         };
         let catalog = self.database.catalog();
-        let object = find_object(name, &catalog, &self.settings.search_path())?;
+        let object = find_object(name, &catalog, &self.search_path())?;
         if object.is_kept() {
             return Ok(Arc::clone(object));
         }
