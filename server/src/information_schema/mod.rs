@@ -218,7 +218,7 @@ fn numeric_size(oid: u32, modifier: i32) -> Option<(Option<i64>, i64, Option<i64
         20 => Some((Some(64), 2, Some(0))),
         700 => Some((Some(24), 2, None)),
         701 => Some((Some(53), 2, None)),
-        1700 if modifier >= 4 => Some((Some(i64::from(modifier - 4 >> 16)), 10, Some(i64::from(modifier - 4 & 0x7ff)))),
+        1700 if modifier >= 4 => Some((Some(i64::from((modifier - 4) >> 16)), 10, Some(i64::from((modifier - 4) & 0x7ff)))),
         1700 => Some((None, 10, None)),
         _ => None,
     }

@@ -228,11 +228,9 @@ fn recorded(text: &str) -> Vec<(String, Vec<String>)> {
         if let Some(head) = line.strip_prefix("-- [") {
             let parameters = head.split_once("parameters: ").map(|(_, list)| parameters_of(list)).unwrap_or_default();
             statements.push((String::new(), parameters));
-        } else if !line.starts_with("-- ====") && !line.starts_with("-- ERROR") {
-            if let Some((sql, _)) = statements.last_mut() {
-                sql.push_str(line);
-                sql.push('\n');
-            }
+        } else if let Some((sql, _)) = statements.last_mut() {
+            sql.push_str(line);
+            sql.push('\n');
         }
     }
     statements.retain(|(sql, _)| !sql.trim().is_empty());

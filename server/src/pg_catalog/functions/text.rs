@@ -88,7 +88,7 @@ fn size_pretty(bytes: i64) -> String {
 }
 
 fn json_build_object(_: &crate::pg_catalog::snapshot::SystemSnapshot, args: &[Cell]) -> SqlResult<Cell> {
-    if args.len() % 2 != 0 {
+    if !args.len().is_multiple_of(2) {
         return Err(SqlError::invalid_parameter("argument list must have even number of elements"));
     }
     let json = |cell: &Cell| match cell {

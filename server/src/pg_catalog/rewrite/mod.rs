@@ -2,11 +2,12 @@
 //!
 //! In order, from the inside out: names lose `pg_catalog`, casts to the `reg…` types become look-ups, `= ANY (array)` becomes a
 //! search ([`expressions`]); what reads only relations that never have rows becomes empty, correlated scalar subqueries
-//! become outer joins ([`subqueries`]); results are named as Postgres names them ([`names`]).
+//! become outer joins ([`nothing`], [`subqueries`]); results are named as Postgres names them ([`names`]).
 
 mod build;
 mod expressions;
 mod names;
+mod nothing;
 mod spread;
 mod subqueries;
 

@@ -236,7 +236,7 @@ pub fn write_interval(value: IntervalMonthDayNano, out: &mut BytesMut) {
 /// Appends an array's element, in quotes where it could be read as something else.
 pub fn write_element(text: &[u8], out: &mut BytesMut) {
     let special = |b: &u8| matches!(b, b'"' | b'\\' | b'{' | b'}' | b',' | b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
-    if !text.is_empty() && !text.eq_ignore_ascii_case(b"null") && !text.iter().any(|b| special(b)) {
+    if !text.is_empty() && !text.eq_ignore_ascii_case(b"null") && !text.iter().any(special) {
         return out.put_slice(text);
     }
     out.put_u8(b'"');
@@ -252,7 +252,7 @@ pub fn write_element(text: &[u8], out: &mut BytesMut) {
 /// Appends a record's field, in quotes where it could be read as something else.
 pub fn write_field(text: &[u8], out: &mut BytesMut) {
     let special = |b: &u8| matches!(b, b'"' | b'\\' | b'(' | b')' | b',' | b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
-    if !text.is_empty() && !text.iter().any(|b| special(b)) {
+    if !text.is_empty() && !text.iter().any(special) {
         return out.put_slice(text);
     }
     out.put_u8(b'"');
