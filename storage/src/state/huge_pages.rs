@@ -29,9 +29,9 @@ pub(crate) fn advise<T>(vector: &mut Vec<T>) {
 }
 
 /// Gives a vector another capacity, in memory that has been asked for before it is written.
-pub(crate) fn regrow<T: Copy>(vector: &mut Vec<T>, capacity: usize) {
+pub(crate) fn regrow<T>(vector: &mut Vec<T>, capacity: usize) {
     let mut larger = Vec::with_capacity(capacity.max(vector.len()));
     advise(&mut larger);
-    larger.extend_from_slice(vector);
+    larger.append(vector);
     *vector = larger;
 }
