@@ -51,6 +51,19 @@ pub fn weighted(batch: RecordBatch, weights: Vec<i64>) -> Delta {
     if weights.iter().all(|w| *w == 1) { Delta::inserts(batch) } else { Delta::weighted(batch, Int64Array::from(weights)) }
 }
 
+/// Checks that an input which is planned as append-only has no retractions: what is kept for it could not follow them.
+///
+/// # Errors
+/// `Invariant` if it has.
+pub fn check_append(delta: &Delta) -> Result<(), OperatorError> {
+    match delta.weights() {
+        Some(weights) if weights.values().iter().any(|w| *w < 0) => {
+            Err(OperatorError::Invariant("APPEND-1", "an append-only input has taken a row back".into()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The rows where all of `columns` have a value; none if that is every row.
 pub fn rows_with_values<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> Option<BooleanBuffer> {
     let mut all: Option<BooleanBuffer> = None;

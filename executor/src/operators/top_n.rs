@@ -11,7 +11,7 @@
 //! and counted (S19). Nothing is outside state between epochs.
 
 use super::build::Context;
-use super::rows::{Errors, batch_of, columns_of, fields_of, weighted};
+use super::rows::{Errors, batch_of, check_append, columns_of, fields_of, weighted};
 use crate::error::OperatorError;
 use crate::operator::{Dropped, EpochInput, Operator, Output, PIECE_ROWS, Progress};
 use arrow::array::{ArrayRef, Int64Array};
@@ -120,6 +120,9 @@ impl TopN {
     }
 
     fn take_in(&mut self, delta: &Delta) -> Result<(), OperatorError> {
+        if self.append {
+            check_append(delta)?;
+        }
         let (batch, rows) = (delta.batch(), delta.num_rows());
         let key_columns = columns_of(batch, &self.partition);
         let hashes = hash_columns(&key_columns, rows)?;

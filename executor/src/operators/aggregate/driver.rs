@@ -10,7 +10,9 @@ use crate::error::OperatorError;
 use crate::operator::{Dropped, EpochInput, Operator, Output, PIECE_ROWS, Progress};
 use crate::operators::build::Context;
 use crate::operators::horizon::{Horizon, TimeIndex, micros};
-use crate::operators::rows::{Errors, as_condition, batch_of, columns_of, describe_row, fields_of, rows_with_values, true_rows};
+use crate::operators::rows::{
+    Errors, as_condition, batch_of, check_append, columns_of, describe_row, fields_of, rows_with_values, true_rows,
+};
 use arrow::array::{Array, ArrayRef, Int64Array, UInt32Array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{interleave, take};
@@ -30,6 +32,8 @@ pub struct Aggregate {
     keys: Vec<usize>,
     key_fields: Vec<Field>,
     key_codec: RowCodec,
+    /// The input never retracts.
+    append: bool,
     layout: Layout,
     groups: GroupTable,
     sets: Vec<ValueSet>,
@@ -84,6 +88,7 @@ impl Aggregate {
             key_codec: RowCodec::new(&key_fields)?,
             key_fields,
             touched: Touched::new(layout.width, extremes),
+            append,
             layout,
             groups,
             sets,
@@ -116,6 +121,9 @@ impl Aggregate {
     }
 
     fn take_in(&mut self, delta: &Delta) -> Result<(), OperatorError> {
+        if self.append {
+            check_append(delta)?;
+        }
         let (batch, rows) = (delta.batch(), delta.num_rows());
         let key_columns = columns_of(batch, &self.keys);
         let hashes = hash_columns(&key_columns, rows)?;

@@ -467,3 +467,13 @@ fn more_groups_than_a_piece_are_all_given() {
         assert!(rig.applied.is_empty());
     }
 }
+
+#[test]
+fn a_retraction_of_an_append_only_input_is_refused() {
+    use crate::error::OperatorError;
+    use crate::testing::{Mode, Rig, batch, weighted};
+    let subject = aggregate("k:int8 v:int8", &[0], &[("max(1)", "int8")]).append();
+    let mut rig = Rig::new(&subject, Mode::ALL[0]);
+    let gone = weighted(batch(&subject.inputs[0], &[vec!["1", "2"]]), &[-1]);
+    assert!(matches!(rig.epoch(vec![vec![gone]]), Err(OperatorError::Invariant("APPEND-1", _))));
+}
