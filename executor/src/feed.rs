@@ -45,11 +45,8 @@ pub struct Feed {
 impl Feed {
     /// The next event, if one is there.
     pub fn next(&mut self) -> Option<FeedEvent> {
-        match self.events.try_recv() {
-            Ok(event) => Some(event),
-            // The thread ends when it has nothing left to read.
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-        }
+        // Nothing yet, or nothing any more: the thread ends when it has nothing left to read.
+        self.events.try_recv().ok()
     }
 }
 

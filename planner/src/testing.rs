@@ -131,7 +131,8 @@ pub(crate) fn run_plan(planner: &LogicalPlanner, plan: &LogicalPlan) -> SqlResul
         let physical = state.query_planner().create_physical_plan(&optimized, state).await.map_err(|e| sql_error(&e))?;
         collect(physical, Arc::new(TaskContext::from(state))).await.map_err(|e| sql_error(&e))
     })?;
-    Ok(batches.into_iter().map(|b| RecordBatch::try_new(Arc::clone(&schema), b.columns().to_vec()).expect("same types")).collect())
+    let named = |batch: RecordBatch| RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).expect("same types");
+    Ok(batches.into_iter().map(named).collect())
 }
 
 /// Rows as text, values with a bar between, NULL as `-`.

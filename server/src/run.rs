@@ -229,8 +229,8 @@ async fn print_changes(
     let parsed = |text: &str| -> SqlResult<ParsedStatement> {
         thalweg_planner::parse(text)?.into_iter().next().ok_or_else(|| SqlError::internal("an empty statement"))
     };
-    let create = parsed(&format!("CREATE MATERIALIZED VIEW {name} AS {}", statement.text))
-        .and_then(|p| Ok(ParsedStatement { offset: 0, ..p }))?;
+    let create =
+        parsed(&format!("CREATE MATERIALIZED VIEW {name} AS {}", statement.text)).map(|p| ParsedStatement { offset: 0, ..p })?;
     let prefix = format!("CREATE MATERIALIZED VIEW {name} AS ").chars().count();
     let shifted =
         |e: SqlError| SqlError { position: e.position.map(|p| p.saturating_sub(prefix).max(1) + statement.offset), ..e };

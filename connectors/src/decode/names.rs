@@ -14,13 +14,40 @@ pub(crate) struct Slot {
     exact: bool,
 }
 
+/// A key that is expected, with its quotes, as it was written.
+struct Guess {
+    key: Box<[u8]>,
+    slot: Slot,
+    /// The key's first sixteen bytes and which of them count: most keys are compared as two numbers.
+    word: u128,
+    mask: u128,
+}
+
+impl Guess {
+    fn new(key: &[u8], slot: Slot) -> Guess {
+        let mut word = [0; 16];
+        let length = key.len().min(16);
+        word[..length].copy_from_slice(&key[..length]);
+        let mask = if length == 16 { u128::MAX } else { (1 << (length * 8)) - 1 };
+        Guess { key: key.into(), slot, word: u128::from_le_bytes(word), mask }
+    }
+
+    #[inline(always)]
+    fn starts(&self, rest: &[u8]) -> bool {
+        match rest.first_chunk::<16>() {
+            Some(chunk) if self.key.len() <= 16 => (u128::from_le_bytes(*chunk) ^ self.word) & self.mask == 0,
+            _ => rest.starts_with(&self.key),
+        }
+    }
+}
+
 /// The names of a record's fields, in two speeds: the keys of one object are expected to be those of the object before, in the
 /// same order; a key that is not is looked up.
 pub(crate) struct Names {
     /// All declared names, in lower case too, with the builder of each.
     declared: Vec<(String, String, Option<usize>)>,
-    /// The keys of the last object, with their quotes, as they were written.
-    shape: Vec<(Box<[u8]>, Slot)>,
+    /// The keys of the last object.
+    shape: Vec<Guess>,
     /// Keys that were looked up before.
     known: AHashMap<Box<[u8]>, Slot>,
     /// For each builder the last object in which its value came by a key in another case.
@@ -46,8 +73,8 @@ impl Names {
     /// Where the key goes that stands at the start of `rest` if it is the one expected at this place; and how long it is.
     #[inline(always)]
     pub(crate) fn expected(&self, place: usize, rest: &[u8]) -> Option<(Slot, usize)> {
-        let (key, slot) = self.shape.get(place)?;
-        rest.starts_with(key).then_some((*slot, key.len()))
+        let guess = self.shape.get(place)?;
+        guess.starts(rest).then_some((guess.slot, guess.key.len()))
     }
 
     /// Where a key goes: `raw` as it is written, with its quotes, and `name` as it is meant. Expects it at this place from now on.
@@ -63,9 +90,9 @@ impl Names {
             }
         };
         if place < self.shape.len() {
-            self.shape[place] = (raw.into(), slot);
+            self.shape[place] = Guess::new(raw, slot);
         } else if place == self.shape.len() && place < REMEMBERED {
-            self.shape.push((raw.into(), slot));
+            self.shape.push(Guess::new(raw, slot));
         }
         slot
     }

@@ -208,6 +208,20 @@ fn a_field_goes_to_its_exact_name_else_to_one_in_another_case() {
 }
 
 #[test]
+fn keys_of_every_length_are_told_apart_though_another_was_expected() {
+    let columns = columns(&[("v", "bigint")]);
+    for length in 1..40 {
+        let expected = format!("{{\"{}\":1,\"v\":2}}", "k".repeat(length));
+        let other = format!("{{\"{}x\":1,\"v\":3}}", "k".repeat(length - 1));
+        let longer = format!("{{\"{}\":1,\"v\":4}}", "k".repeat(length + 1));
+        let renamed = format!("{{\"v\":5,\"{}\":1}}", "k".repeat(length));
+        let records = [&expected, &expected, &other, &expected, &longer, &renamed].map(|record| record.as_bytes());
+        let (rows, errors) = decode(&Format::Json, &columns, &[0], &records);
+        assert_eq!((rows.join(" ").as_str(), errors.len()), ("2 2 3 2 4 5", 0), "{length}");
+    }
+}
+
+#[test]
 fn a_column_that_is_not_read_keeps_its_name_to_itself() {
     let columns = columns(&[("id", "bigint"), ("ID", "bigint")]);
     let (rows, _) = decode(&Format::Json, &columns, &[0], &[br#"{"ID":2}"#, br#"{"iD":3}"#]);
@@ -337,7 +351,7 @@ fn mutate(record: &mut Vec<u8>, state: &mut u64) {
             }
             _ => {
                 let end = at + random(state) % (record.len() - at);
-                if random(state) % 2 == 0 {
+                if random(state).is_multiple_of(2) {
                     record.truncate(end);
                 } else {
                     let piece = record[at..end].to_vec();

@@ -209,7 +209,8 @@ impl LineFile {
         let text = text.strip_suffix(b"\r").unwrap_or(text);
         let text = if self.position.offset == 0 { text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text) } else { text };
         let is_rest = std::mem::take(&mut self.overlong);
-        if !is_rest && !(self.skip_blank && text.trim_ascii().is_empty()) {
+        let is_blank = self.skip_blank && text.trim_ascii().is_empty();
+        if !is_rest && !is_blank {
             self.decoder.push(text, line);
         }
         self.advance(length);

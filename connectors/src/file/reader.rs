@@ -28,7 +28,7 @@ pub(super) enum Step {
 }
 
 enum OpenFile {
-    Lines(LineFile),
+    Lines(Box<LineFile>),
     Parquet(ParquetFile),
 }
 
@@ -92,7 +92,7 @@ impl FileReader {
                     growing: self.options.follow && compression == Compression::None && matches!(location, Location::Local(_)),
                     runtime,
                 };
-                Ok(OpenFile::Lines(LineFile::open(options, decoder, self.buffers.pop().unwrap_or_default())?))
+                Ok(OpenFile::Lines(Box::new(LineFile::open(options, decoder, self.buffers.pop().unwrap_or_default())?)))
             }
         }
     }

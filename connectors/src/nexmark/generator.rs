@@ -107,7 +107,7 @@ fn pool(seed: u64, stream: u64, blank_one_in: u64) -> Vec<u8> {
     let stream = Stream::new(seed, stream);
     let letter = |place: usize| {
         let random = stream.at(place as u64);
-        let is_blank = blank_one_in > 0 && random % blank_one_in == 0;
+        let is_blank = blank_one_in > 0 && random.is_multiple_of(blank_one_in);
         if is_blank { b' ' } else { b'a' + below(random, 26) as u8 }
     };
     (0..POOL).map(letter).collect()

@@ -109,7 +109,7 @@ fn make(context: &NodeContext, node: &PlanNode) -> Result<Made, OperatorError> {
     let stage = |stage: Box<dyn Stage>| Made::Stage(stage, false);
     Ok(match &node.operator {
         Operator::WatermarkFilter { spec } => stage(Box::new(WatermarkFilter::new(context.clone(), spec.column)?)),
-        Operator::Union => stage(Box::new(Union::default())),
+        Operator::Union => stage(Box::<Union>::default()),
         Operator::Materialize { object, key } => stage(Box::new(Materialize::new(context.clone(), *object, key)?)),
         Operator::Sink { object, mode, key } => {
             let handle = context.worker().shared.start_sink(context, *object)?;

@@ -4,7 +4,7 @@ use super::hub::Hub;
 use crate::clock::Clock;
 use crate::engine::Shared;
 use crate::job::{JobShared, OperatorFigures};
-use crate::operator::RowErrors;
+use crate::operator::{Dropped, RowErrors};
 use crate::row_errors::{ErrorRow, now_ms};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -170,6 +170,14 @@ impl RowErrors for NodeContext {
             count: weight,
             first_seen_ms: now_ms(),
         });
+    }
+
+    fn dropped(&mut self, why: Dropped, rows: u64) {
+        let counter = match why {
+            Dropped::Late => &self.figures().late_rows,
+            Dropped::Unmatched => &self.figures().dropped_retractions,
+        };
+        counter.fetch_add(rows, std::sync::atomic::Ordering::Relaxed);
     }
 }
 

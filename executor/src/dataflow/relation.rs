@@ -113,7 +113,7 @@ impl Relation {
         follower.marks.clear();
         follower.frontier = hub.frontier();
         drop(follower);
-        self.context.job.shared.backfill_total.fetch_add(hub.reader().row_count().max(0) as u64, Ordering::Relaxed);
+        self.context.job.shared.backfill_total.fetch_add(hub.reader().row_count() as u64, Ordering::Relaxed);
         gate.give_marks(self.marks(hub.watermarks()));
         self.phase = Phase::Snapshot { rows: hold.scan(&self.columns), epoch };
         Ok(true)

@@ -96,11 +96,17 @@ fn binary_expr(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr
 fn cast_expr(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let from = cast.expr.get_type(schema)?;
     let to = cast.data_type.clone();
-    let has_fraction =
-        matches!(from, DataType::Float32 | DataType::Float64) || matches!(from, DataType::Decimal128(_, scale) if scale > 0);
-    if has_fraction && to.is_integer() {
-        let rounded = math::round().call(vec![*cast.expr]);
-        return Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(rounded), to))));
+    if to.is_integer() {
+        // Of two whole numbers that are equally near, floats go to the even one and numerics away from zero.
+        let round = match from {
+            DataType::Float32 | DataType::Float64 => Some(arithmetic::round_even()),
+            DataType::Decimal128(_, scale) if scale > 0 => Some(math::round()),
+            _ => None,
+        };
+        if let Some(round) = round {
+            let rounded = round.call(vec![*cast.expr]);
+            return Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(rounded), to))));
+        }
     }
     if to == DataType::Utf8 && text::prints_differently(&from) {
         return Ok(Transformed::yes(text::to_text().call(vec![*cast.expr])));

@@ -1,4 +1,5 @@
-//! Integer arithmetic that reports overflow and float division that reports a divisor of zero.
+//! Integer arithmetic that reports overflow, float division that reports a divisor of zero, and rounding of floats to the
+//! nearest whole number, of two to the even one.
 //!
 //! DataFusion's operators wrap and give infinity, in constant folding too; these stand in for them after type coercion.
 
@@ -20,6 +21,7 @@ enum Operation {
     Multiply,
     Divide,
     Negate,
+    RoundEven,
 }
 
 impl Operation {
@@ -29,6 +31,7 @@ impl Operation {
             Operation::Subtract | Operation::Negate => "-",
             Operation::Multiply => "*",
             Operation::Divide => "/",
+            Operation::RoundEven => "round",
         }
     }
 }
@@ -48,9 +51,10 @@ operation!(subtract, Operation::Subtract, "The difference of two integers of one
 operation!(multiply, Operation::Multiply, "The product of two integers of one type.");
 operation!(divide, Operation::Divide, "The quotient of two floats of one type.");
 operation!(negate, Operation::Negate, "An integer with its sign turned.");
+operation!(round_even, Operation::RoundEven, "A float as the nearest whole number.");
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    [add(), subtract(), multiply(), divide(), negate()].iter().map(|function| function.as_ref().clone()).collect()
+    [add(), subtract(), multiply(), divide(), negate(), round_even()].iter().map(|function| function.as_ref().clone()).collect()
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -61,7 +65,7 @@ struct Checked {
 
 impl Checked {
     fn new(operation: Operation) -> Checked {
-        let arguments = if operation == Operation::Negate { 1 } else { 2 };
+        let arguments = if matches!(operation, Operation::Negate | Operation::RoundEven) { 1 } else { 2 };
         Checked { operation, signature: Signature::any(arguments, Volatility::Immutable) }
     }
 }
@@ -78,13 +82,14 @@ impl ScalarUDFImpl for Checked {
             Operation::Multiply => "checked_multiply",
             Operation::Divide => "checked_divide",
             Operation::Negate => "checked_negate",
+            Operation::RoundEven => "round_even",
         }
     }
 
     fn display_name(&self, args: &[Expr]) -> Result<String> {
         Ok(match args {
             [left, right] => format!("({left} {} {right})", self.operation.symbol()),
-            [inner] => format!("(- {inner})"),
+            [inner] => format!("({} {inner})", self.operation.symbol()),
             _ => self.name().to_string(),
         })
     }
@@ -92,7 +97,7 @@ impl ScalarUDFImpl for Checked {
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(match args {
             [left, right] => format!("{} {} {}", left.schema_name(), self.operation.symbol(), right.schema_name()),
-            [inner] => format!("(- {})", inner.schema_name()),
+            [inner] => format!("({} {})", self.operation.symbol(), inner.schema_name()),
             _ => self.name().to_string(),
         })
     }
@@ -113,6 +118,7 @@ impl ScalarUDFImpl for Checked {
         let all_scalars = values.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
         let result = match values.as_slice() {
             [left, right] => self.binary(left, right),
+            [inner] if self.operation == Operation::RoundEven => inner.to_array(1).map(|array| round_to_even(&array)),
             [inner] => inner.to_array(1).and_then(|array| Ok(numeric::neg(&array)?)),
             _ => super::wrong_types(self.name(), &[]),
         };
@@ -132,12 +138,20 @@ impl Checked {
             Operation::Add => numeric::add(left.as_ref(), right.as_ref())?,
             Operation::Subtract => numeric::sub(left.as_ref(), right.as_ref())?,
             Operation::Multiply => numeric::mul(left.as_ref(), right.as_ref())?,
-            Operation::Divide | Operation::Negate => {
+            Operation::Divide | Operation::Negate | Operation::RoundEven => {
                 let quotient = numeric::div(left.as_ref(), right.as_ref())?;
                 refuse_zero(right.as_ref(), &quotient)?;
                 quotient
             }
         })
+    }
+}
+
+fn round_to_even(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Float32 => Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round_ties_even)),
+        DataType::Float64 => Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even)),
+        _ => Arc::clone(array),
     }
 }
 

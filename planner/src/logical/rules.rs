@@ -28,9 +28,9 @@ use thalweg_catalog::{SqlError, SqlResult};
 /// The rules in order.
 ///
 /// Left out: pushing limits down (a limit below a join would keep a second, needless top-N state), the rewrite of distinct
-/// aggregates to two groupings (the aggregate operator keeps distinct values itself), filtering NULL join keys (it takes the NULLs
-/// from `NOT IN` that hide every row, and the join operator passes them over anyway), and moving single field accesses to
-/// scans (a `Map` does them).
+/// aggregates to two groupings (the aggregate operator keeps distinct values itself), filtering NULL join keys (it takes the
+/// NULLs from `NOT IN` that hide every row, and the join operator passes them over anyway), and moving single field accesses
+/// to scans (a `Map` does them).
 pub(super) fn streaming() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     vec![
         Arc::new(RewriteSetComparison::new()),

@@ -121,29 +121,12 @@ impl Known {
                 unnest_facts(*column, input, &before[node.inputs[0].from.0])
             }
             Operator::Aggregate { keys, time_key, .. } => {
-                let input = input()?;
-                *time_key = latest(keys.iter().copied(), &input.times);
-                let with_time = keys.iter().enumerate().filter(|(_, k)| input.times.contains_key(k));
-                node.watermarks = with_time.map(|(place, key)| identity(0, *key, place)).collect();
-                let places: Vec<usize> = (0..keys.len()).collect();
-                let present = places.iter().copied().filter(|p| input.present.contains(&keys[*p])).collect();
-                let spread = if keys.is_empty() { Spread::OnOne } else { Spread::ByHash(places.clone()) };
-                let twins = moved_twins(&input.twins, |c| keys.iter().position(|k| *k == c));
-                Facts { key: Some(places), spread, present, twins, ..Facts::unknown() }
+                *time_key = latest(keys.iter().copied(), &input()?.times);
+                aggregate_facts(keys, input()?, &mut node.watermarks)
             }
             Operator::TopN { partition, with_rank, limit, .. } => {
-                let input = input()?;
-                let with_time = partition.iter().filter(|c| input.times.contains_key(c));
-                node.watermarks = with_time.map(|c| identity(0, *c, *c)).collect();
-                let key = if *limit == Some(1) {
-                    Some(partition.clone())
-                } else if *with_rank {
-                    Some(partition.iter().copied().chain([node.schema.fields().len() - 1]).collect())
-                } else {
-                    input.key.clone()
-                };
-                let spread = if partition.is_empty() { Spread::OnOne } else { Spread::ByHash(partition.clone()) };
-                Facts { key, spread, present: input.present.clone(), twins: input.twins.clone(), ..Facts::unknown() }
+                let rank = with_rank.then(|| node.schema.fields().len() - 1);
+                top_n_facts(partition, rank, *limit, input()?, &mut node.watermarks)
             }
             Operator::Union => union_facts(&inputs, &mut node.watermarks),
             Operator::EmitOnClose { column } => {
@@ -158,9 +141,8 @@ impl Known {
                 let input = input()?;
                 node.watermarks = input.times.keys().map(|c| identity(0, *c, *c)).collect();
                 let all = (0..node.schema.fields().len()).collect();
-                let spread = Spread::ByHash(if key.is_empty() { all } else { key.clone() });
-                let unique = if key.is_empty() { None } else { Some(key.clone()) };
-                Facts { key: unique, spread, ..input.clone() }
+                let unique = Some(key.clone()).filter(|key| !key.is_empty());
+                Facts { spread: Spread::ByHash(unique.clone().unwrap_or(all)), key: unique, ..input.clone() }
             }
             Operator::Sink { .. } => input()?.clone(),
             Operator::Join { .. } => {
@@ -223,6 +205,42 @@ fn relation_facts(object: ObjectId, columns: &[usize], node: &mut PlanNode, cont
     Ok(facts)
 }
 
+fn aggregate_facts(keys: &[usize], input: &Facts, watermarks: &mut Vec<WatermarkMapping>) -> Facts {
+    let with_time = keys.iter().enumerate().filter(|(_, k)| input.times.contains_key(k));
+    watermarks.extend(with_time.map(|(place, key)| identity(0, *key, place)));
+    let places: Vec<usize> = (0..keys.len()).collect();
+    Facts {
+        present: places.iter().copied().filter(|p| input.present.contains(&keys[*p])).collect(),
+        spread: if keys.is_empty() { Spread::OnOne } else { Spread::ByHash(places.clone()) },
+        twins: moved_twins(&input.twins, |c| keys.iter().position(|k| *k == c)),
+        key: Some(places),
+        ..Facts::unknown()
+    }
+}
+
+fn top_n_facts(
+    partition: &[usize],
+    rank: Option<usize>,
+    limit: Option<u64>,
+    input: &Facts,
+    watermarks: &mut Vec<WatermarkMapping>,
+) -> Facts {
+    let with_time = partition.iter().filter(|c| input.times.contains_key(c));
+    watermarks.extend(with_time.map(|c| identity(0, *c, *c)));
+    let key = match rank {
+        _ if limit == Some(1) => Some(partition.to_vec()),
+        Some(rank) => Some(partition.iter().copied().chain([rank]).collect()),
+        None => input.key.clone(),
+    };
+    Facts {
+        key,
+        spread: if partition.is_empty() { Spread::OnOne } else { Spread::ByHash(partition.to_vec()) },
+        present: input.present.clone(),
+        twins: input.twins.clone(),
+        ..Facts::unknown()
+    }
+}
+
 fn map_facts(exprs: &[MapExpr], input: &Facts, below: &PlanNode) -> Facts {
     let same = |column: &usize| exprs.iter().position(|e| as_column(&e.expr) == Some(*column));
     let one_to_one = |column: &usize| {
@@ -264,12 +282,15 @@ pub(super) fn moved_twins(twins: &[BTreeSet<usize>], place: impl Fn(usize) -> Op
     moved.filter(|set| set.len() > 1).collect()
 }
 
+/// What an output is one to one with: a column, or the windows over it by their slide and offset.
+type Basis = (usize, Option<(i64, i64)>);
+
 /// Outputs decide one another if they are one to one with the same column, or are edges of the same windows over it.
 fn map_twins(exprs: &[MapExpr], input: &Facts, below: &PlanNode) -> Vec<BTreeSet<usize>> {
     let first_twin = |column: usize| {
         input.twins.iter().find(|set| set.contains(&column)).and_then(|set| set.first().copied()).unwrap_or(column)
     };
-    let mut sets: BTreeMap<(usize, Option<(i64, i64)>), BTreeSet<usize>> = BTreeMap::new();
+    let mut sets: BTreeMap<Basis, BTreeSet<usize>> = BTreeMap::new();
     for (output, expr) in exprs.iter().enumerate() {
         let injective = injective_column(&expr.expr, &below.schema).map(|column| (first_twin(column), None));
         let from_time = || match derived(&expr.expr).filter(|_| !has_cast(&expr.expr))? {

@@ -17,12 +17,12 @@ pub(super) fn prefer_present_order(node: &mut PlanNode, facts: &[Facts]) {
     if !matches!(left.exchange, Exchange::Hash(_)) {
         return;
     }
-    let sides: [(&Spread, fn(&(usize, usize)) -> usize); 2] =
-        [(&facts[left.from.0].spread, |pair| pair.0), (&facts[right.from.0].spread, |pair| pair.1)];
-    for (spread, column_of) in sides {
-        if let Spread::ByHash(by) = spread
+    let left_columns: Vec<usize> = on.iter().map(|p| p.0).collect();
+    let right_columns: Vec<usize> = on.iter().map(|p| p.1).collect();
+    for (edge, columns) in [(left.from, left_columns), (right.from, right_columns)] {
+        if let Spread::ByHash(by) = &facts[edge.0].spread
             && by.len() == on.len()
-            && let Some(order) = by.iter().map(|c| on.iter().position(|p| column_of(p) == *c)).collect::<Option<Vec<_>>>()
+            && let Some(order) = by.iter().map(|c| columns.iter().position(|own| own == c)).collect::<Option<Vec<_>>>()
             && (0..on.len()).all(|p| order.contains(&p))
         {
             *on = order.into_iter().map(|p| on[p]).collect();

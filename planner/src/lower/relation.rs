@@ -101,7 +101,7 @@ impl Relation {
 
     /// The relation with other columns, computed from its own.
     pub(super) fn project(self, graph: &mut Graph, exprs: &[Expr], schema: &DFSchema) -> SqlResult<Relation> {
-        let names: Vec<String> = exprs.iter().map(|e| name_of(e)).collect();
+        let names: Vec<String> = exprs.iter().map(name_of).collect();
         let (relation, bound) = self.bind(graph, &exprs.iter().collect::<Vec<_>>(), schema, false)?;
         let columns = bound.into_iter().zip(names).map(|(expr, name)| MapExpr { expr, name }).collect();
         Ok(Relation { columns, ..relation })

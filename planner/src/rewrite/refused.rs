@@ -60,6 +60,9 @@ fn check_body(body: &SetExpr) -> SqlResult<()> {
 }
 
 fn check_select(select: &Select) -> SqlResult<()> {
+    let has_modifiers = match &select.group_by {
+        ast::GroupByExpr::Expressions(_, modifiers) | ast::GroupByExpr::All(modifiers) => !modifiers.is_empty(),
+    };
     let found = [
         (select.into.is_some(), "SELECT INTO", "Use CREATE MATERIALIZED VIEW."),
         (select.top.is_some(), "TOP", "Use LIMIT."),
@@ -71,11 +74,7 @@ fn check_select(select: &Select) -> SqlResult<()> {
         (!select.sort_by.is_empty(), "SORT BY", "Use ORDER BY."),
         (select.value_table_mode.is_some(), "SELECT AS", "Use row()."),
         (select.select_modifiers.is_some(), "a SELECT modifier", "Remove it."),
-        (
-            matches!(&select.group_by, ast::GroupByExpr::Expressions(_, modifiers) | ast::GroupByExpr::All(modifiers) if !modifiers.is_empty()),
-            "GROUP BY … WITH",
-            "Use GROUPING SETS.",
-        ),
+        (has_modifiers, "GROUP BY … WITH", "Use GROUPING SETS."),
     ];
     match found.iter().find(|(found, ..)| *found) {
         Some((_, what, hint)) => Err(SqlError::unsupported(format!("{what} is not supported"))

@@ -25,7 +25,7 @@ pub struct SystemSnapshot {
     /// System relations that stand outside `pg_catalog` and `information_schema`, in an order that never changes.
     pub relations: Vec<SystemRelation>,
     /// The functions that can be called.
-    pub functions: Vec<FunctionInfo>,
+    pub functions: Arc<Vec<FunctionInfo>>,
     /// All connections.
     pub activity: Vec<Activity>,
     /// Where other connections are cancelled and ended.

@@ -151,13 +151,13 @@ pub(crate) fn snapshot() -> Arc<SystemSnapshot> {
             name: "jobs".to_string(),
             columns: vec![column("id", SqlType::Int8)],
         }],
-        functions: vec![FunctionInfo {
+        functions: Arc::new(vec![FunctionInfo {
             name: "lower".to_string(),
             kind: 'f',
             arguments: "text".to_string(),
             result: "text".to_string(),
             description: Some("Lowercases.".to_string()),
-        }],
+        }]),
         activity: vec![],
         connections: None,
         sizes: BTreeMap::from([(16384, RelationSize { rows: 3, bytes: 20_000 })]),

@@ -20,6 +20,7 @@ pub mod write;
 use crate::database::Database;
 use crate::database::definition::Created;
 use crate::database::query::Statement as Running;
+use crate::pg_catalog::snapshot::FunctionInfo;
 use crate::system::SystemRelations;
 use crate::wire::connections::Connections;
 use crate::wire::session::{
@@ -63,11 +64,19 @@ pub struct ClientSession {
     /// What `COPY … FROM STDIN` has written, to be taken over when it is over.
     copied: Arc<parking_lot::Mutex<Vec<write::Copied>>>,
     /// DataFusion's state for the settings that it was made with: it is costly to make.
-    planning: Option<(thalweg_planner::SessionSettings, SessionState)>,
+    planning: Option<Planning>,
     /// Whether statements of the request commit together at its end.
     together: bool,
     /// The newest epoch that the session has written or read at: it never sees less again.
     seen: Epoch,
+}
+
+/// What statements are planned with.
+struct Planning {
+    settings: thalweg_planner::SessionSettings,
+    state: SessionState,
+    /// The functions of the state, as `pg_proc` has them.
+    functions: Arc<Vec<FunctionInfo>>,
 }
 
 impl ClientSession {
@@ -113,8 +122,8 @@ impl ClientSession {
     fn running(&mut self) -> Running {
         let session = Arc::new(self.settings.clone());
         let catalog = self.database.catalog();
-        let snapshot = self.system_snapshot(&catalog);
-        let mut state = self.planning_state();
+        let (mut state, known) = self.planning_state();
+        let snapshot = self.system_snapshot(&catalog, known);
         for function in crate::pg_catalog::functions::functions(&snapshot) {
             // Only an alias that is taken by a function of another name could be refused, and ours have none.
             let _ = state.register_udf(Arc::new(function));
@@ -130,16 +139,15 @@ impl ClientSession {
         self.settings.search_path().into_iter().filter(|schema| catalog.has_schema(schema)).collect()
     }
 
-    fn planning_state(&mut self) -> SessionState {
+    fn planning_state(&mut self) -> (SessionState, Arc<Vec<FunctionInfo>>) {
         let settings = self.settings.planning();
-        match &self.planning {
-            Some((of, state)) if *of == settings => state.clone(),
-            _ => {
-                let state = session_state(&settings, Arc::clone(&self.runtime));
-                self.planning = Some((settings, state.clone()));
-                state
-            }
+        if self.planning.as_ref().is_none_or(|planning| planning.settings != settings) {
+            let state = session_state(&settings, Arc::clone(&self.runtime));
+            let functions = Arc::new(FunctionInfo::of_state(&state));
+            self.planning = Some(Planning { settings, state, functions });
         }
+        let planning = self.planning.as_ref().expect("made just now");
+        (planning.state.clone(), Arc::clone(&planning.functions))
     }
 
     fn notice(&mut self, severity: Severity, state: SqlState, text: impl Into<String>) {
@@ -472,7 +480,7 @@ impl ClientSession {
             Statement::Query(query) => {
                 let running = self.running();
                 let (plan, types) = running.plan(query, &declared)?;
-                let columns = read::result_columns(&running.describe(&plan)?);
+                let columns = read::plan_columns(&running.describe(&plan)?, &plan);
                 StatementDescription { params: types.iter().map(SqlType::oid).collect(), columns: Some(columns) }
             }
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {

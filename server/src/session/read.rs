@@ -3,6 +3,8 @@
 use super::ClientSession;
 use crate::database::query::Rows;
 use crate::wire::session::{Outcome, ResultColumn, RowTag};
+use arrow::datatypes::FieldRef;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 use std::sync::Arc;
@@ -14,13 +16,24 @@ pub fn result_columns(columns: &[Column]) -> Vec<ResultColumn> {
     columns.iter().map(|c| ResultColumn::new(&c.name, c.sql_type.clone())).collect()
 }
 
+/// The result columns of a plan, with the types that its fields are shown as: system relations have some of their own.
+pub fn plan_columns(columns: &[Column], plan: &LogicalPlan) -> Vec<ResultColumn> {
+    let fields = plan.schema().fields();
+    let typed = |(column, field): (ResultColumn, &FieldRef)| column.with_type_of(field);
+    if fields.len() == columns.len() {
+        result_columns(columns).into_iter().zip(fields).map(typed).collect()
+    } else {
+        result_columns(columns)
+    }
+}
+
 impl ClientSession {
     /// Runs a query; its columns, and its rows as they come.
     pub(super) async fn rows(&mut self, query: &ast::Query, params: &[ScalarValue]) -> SqlResult<(Vec<ResultColumn>, Rows)> {
         let running = self.running();
         let declared: Vec<Option<SqlType>> = params.iter().map(|value| SqlType::from_arrow(&value.data_type()).ok()).collect();
         let (plan, _) = running.plan(query, &declared)?;
-        let columns = self.with_origins(result_columns(&running.describe(&plan)?), query);
+        let columns = self.with_origins(plan_columns(&running.describe(&plan)?, &plan), query);
         let rows = running.run(plan, params).await?;
         Ok((columns, rows))
     }

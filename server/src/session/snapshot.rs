@@ -3,7 +3,7 @@
 use super::ClientSession;
 use super::settings::SessionSettings;
 use crate::pg_catalog::SystemSnapshot;
-use crate::pg_catalog::snapshot::{Activity, SettingInfo, Settings, SystemRelation};
+use crate::pg_catalog::snapshot::{Activity, FunctionInfo, SettingInfo, Settings, SystemRelation};
 use crate::system;
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
@@ -63,7 +63,7 @@ impl Settings for StatementSettings {
 
 impl ClientSession {
     /// The system as of now.
-    pub(super) fn system_snapshot(&self, catalog: &Arc<Catalog>) -> Arc<SystemSnapshot> {
+    pub(super) fn system_snapshot(&self, catalog: &Arc<Catalog>, functions: Arc<Vec<FunctionInfo>>) -> Arc<SystemSnapshot> {
         let settings = StatementSettings::new(self.settings.clone(), Arc::clone(&self.set_config));
         let activity = self.connections.iter().flat_map(|c| c.list()).map(|connection| {
             let (user, database, application) = connection.identity.lock().clone();
@@ -91,7 +91,7 @@ impl ClientSession {
             process_id: self.info.process_id,
             settings: Arc::new(settings),
             relations: relations.collect(),
-            functions: vec![],
+            functions,
             activity: activity.collect(),
             connections: self.connections.clone(),
             sizes: BTreeMap::new(),

@@ -46,7 +46,7 @@ async fn what_a_sink_writes_a_source_reads() {
         assert_eq!(writer.delivered().await.unwrap(), None);
         writer.deliver(Epoch(17), vec![batch(16, 0..2), batch(17, 2..3)]).await.unwrap();
         let name = format!("out-00000000000000000017-1-of-2.{extension}");
-        assert_eq!(names(&path), [name.clone()]);
+        assert_eq!(names(&path), std::slice::from_ref(&name));
         let file = path.join(name).to_string_lossy().into_owned();
         let read = tokio::task::spawn_blocking(move || {
             Harness::new(&spec("file", &[("path", &file)], Some(encode)), &declared()).read(&file, None)

@@ -96,12 +96,12 @@ fn check_key(table: &mut SortedTable, model: &Model, rng: &mut StdRng, keys: &[E
     let entries = model.get(&place).unwrap_or(&empty);
     let sub = &subs[rng.random_range(0..subs.len())];
     let rows_max = rng.random_range(1..200);
-    let all = entries.iter().map(|(s, e)| (s.clone(), *e));
+    let mut all = entries.iter().map(|(s, e)| (s.clone(), *e));
     assert_eq!(scanned(table, key, None, rows_max), all.clone().take(rows_max).collect::<Vec<_>>());
     let after = all.clone().filter(|(s, _)| s > sub).take(rows_max).collect::<Vec<_>>();
     assert_eq!(scanned(table, key, Some(sub), rows_max), after);
     assert_eq!(table.get(key.0, &key.1, sub).unwrap(), entries.get(sub).copied().unwrap_or_default());
-    assert_eq!(table.last(key.0, &key.1).unwrap(), all.last());
+    assert_eq!(table.last(key.0, &key.1).unwrap(), all.next_back());
     assert_eq!(table.entries(key.0, &key.1).unwrap(), entries.len());
 }
 
