@@ -67,4 +67,4 @@ lint: ## Check the format, and everything that clippy knows
 .PHONY: docs
 docs: ## Build the documentation of the code
 	@tests/setup.sh build
-	RUSTDOCFLAGS=-Dwarnings cargo doc --release --workspace --no-deps
+	RUSTDOCFLAGS="-Dwarnings -Arustdoc::private-intra-doc-links" cargo doc --release --workspace --no-deps

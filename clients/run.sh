@@ -11,6 +11,7 @@ cache=${THALWEG_SERVICES:-$HOME/.cache/thalweg/services}/clients
 mkdir -p "$cache"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/thalweg-clients.XXXXXX")
+: >"$work/log"
 # The harness's own variables are no settings of the server.
 env -u THALWEG_BIN -u THALWEG_TEST_KAFKA -u THALWEG_MOTO_SERVER -u THALWEG_SERVICES -u THALWEG_KAFKA -u THALWEG_MOTO \
     "$bin" serve --data-dir "$work/data" --pg-listen 127.0.0.1:0 --http-listen 127.0.0.1:0 --workers 2 2>"$work/log" &
@@ -35,7 +36,7 @@ done
 
 run_psql() {
     psql -X -h 127.0.0.1 -p "$port" -U psql -d thalweg -f psql/check.sql >"$work/psql.txt" 2>"$work/psql.err"|| { cat "$work/psql.err" >&2; return 1; }
-    diff -u psql/expected.txt "$work/psql.txt"
+    diff -u psql/expected.txt "$work/psql.txt" || return 1
     echo "psql $(psql --version | awk '{print $3}') ok"
 }
 

@@ -1,7 +1,7 @@
 //! `pg_catalog`: the relations and functions by which Postgres clients find out what there is.
 //!
 //! In reading order: a [`snapshot`] is what they show, [`oids`] and [`types`] are how things are numbered and named,
-//! [`relation`] turns rows of a relation into a table, [`relations`] and [`functions`] are what there is, [`rewrite`] makes
+//! [`relation`] turns rows of a relation into a table, [`relations`] and [`functions`] are what there is, [`mod@rewrite`] makes
 //! the queries of clients plannable. Nothing is kept: rows are made when a statement reads them.
 
 pub mod functions;
