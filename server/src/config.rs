@@ -279,8 +279,8 @@ impl Given {
         Ok(Settings {
             store: self.store.unwrap_or_else(|| data_dir.join("store").display().to_string()),
             data_dir,
-            pg_listen: on_loopback("pg_listen", pg_listen)?,
-            http_listen: on_loopback("http_listen", http_listen)?,
+            pg_listen: on_loopback("pg_listen", pg_listen, in_container())?,
+            http_listen: on_loopback("http_listen", http_listen, in_container())?,
             workers,
             job_memory_bytes: bytes("job_memory", self.job_memory, 512 << 20)?,
             database_memory_bytes: bytes("database_memory", self.database_memory, 256 << 20)?,
@@ -299,10 +299,13 @@ impl Given {
     }
 }
 
+fn in_container() -> bool {
+    Path::new("/.dockerenv").exists()
+}
+
 /// There are no roles and passwords yet, so nobody outside this machine may connect. In a container the loopback is the
 /// container's own, and publishing a port needs the wildcard address: the container's network is the fence there.
-fn on_loopback(name: &str, address: SocketAddr) -> ConfigResult<SocketAddr> {
-    let in_container = Path::new("/.dockerenv").exists();
+fn on_loopback(name: &str, address: SocketAddr, in_container: bool) -> ConfigResult<SocketAddr> {
     if address.ip().is_loopback() || in_container {
         Ok(address)
     } else {

@@ -32,7 +32,15 @@ fn d21_a_value_that_cannot_be_used_is_refused() {
     assert!(load(Given::default(), Some("workers = 0"), &[]).is_err());
     assert!(load(Given::default(), Some("job_memory = 'much'"), &[]).is_err());
     assert!(load(Given::default(), None, &[("THALWEG_WORKERS", "two")]).is_err());
-    assert!(load(Given::default(), None, &[("THALWEG_PG_LISTEN", "8.8.8.8:5460")]).is_err());
+    assert!(load(Given::default(), None, &[("THALWEG_PG_LISTEN", "here")]).is_err());
+}
+
+#[test]
+fn without_authentication_only_this_machine_may_connect() {
+    let (outside, inside) = (SocketAddr::from(([0, 0, 0, 0], 5460)), SocketAddr::from(([127, 0, 0, 1], 5460)));
+    assert!(on_loopback("pg_listen", outside, false).is_err());
+    assert_eq!(on_loopback("pg_listen", outside, true), Ok(outside), "a container's own network is the fence");
+    assert_eq!(on_loopback("pg_listen", inside, false), Ok(inside));
 }
 
 #[test]
