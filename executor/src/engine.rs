@@ -117,6 +117,24 @@ pub struct SinkStatus {
 }
 
 impl Shared {
+    /// For an engine of so many workers that has no jobs yet. Connectors run on `runtime`.
+    pub fn new(workers: usize, runtime: Handle, clock: Clock) -> Shared {
+        Shared {
+            clock,
+            errors: ErrorLog::default(),
+            subscribers: Subscribers::new(workers),
+            workers,
+            runtime,
+            jobs: RwLock::default(),
+            readers: RwLock::default(),
+            queues: Mutex::default(),
+            sources: Mutex::default(),
+            sinks: Mutex::default(),
+            stores: Mutex::default(),
+            dirty: AtomicBool::new(false),
+        }
+    }
+
     /// A job by the object that it keeps.
     pub fn job(&self, id: ObjectId) -> Option<Arc<JobShared>> {
         self.jobs.read().get(&id).cloned()
@@ -339,20 +357,8 @@ impl Engine {
         let restored_at = manifest.as_ref().map(|m| m.epoch);
         let (flushed, flushes) = tokio::sync::mpsc::unbounded_channel::<Flushed>();
         let (places, rebuilt) = crate::checkpoint::restore(&config, &checkpoints, manifest.as_deref()).await?;
-        let shared = Arc::new(Shared {
-            clock: Clock::after(restored_at.unwrap_or_default()),
-            errors: ErrorLog::default(),
-            subscribers: Subscribers::new(config.workers),
-            workers: config.workers,
-            runtime: Handle::current(),
-            jobs: RwLock::default(),
-            readers: RwLock::default(),
-            queues: Mutex::default(),
-            sources: Mutex::default(),
-            sinks: Mutex::default(),
-            stores: Mutex::default(),
-            dirty: AtomicBool::new(false),
-        });
+        let clock = Clock::after(restored_at.unwrap_or_default());
+        let shared = Arc::new(Shared::new(config.workers, Handle::current(), clock));
         let workers = {
             let shared = Arc::clone(&shared);
             tokio::task::spawn_blocking(move || Workers::start(&shared, places, flushed))

@@ -8,10 +8,11 @@
 //! - `applied`: the lines after it are what all epochs add up to;
 //! - `errors`: the lines after it are the row errors that stand; `dropped`: how many rows were dropped, and why.
 //!
-//! [`check`] runs the script with 1, 2 and 4 workers, once with a restart from stored state after each epoch, and once with all
-//! state evicted after each epoch: the results must be the same. A row that is given and taken back in one epoch is a fault,
+//! [`check`] runs the script with 1, 2 and 4 workers, once with a restart from stored state after each epoch, once with all
+//! state evicted after each epoch, and once in two processes over loopback: the results must be the same. A row that is given and taken back in one epoch is a fault,
 //! unless the subject allows it.
 
+use crate::dataflow::testing::{Apart, is_second};
 use crate::error::OperatorError;
 use crate::operator::{Dropped, EpochInput, Output, Progress, RowErrors, Watermarks};
 use crate::operators::{Built, Context, build};
@@ -150,10 +151,18 @@ pub(crate) fn row_text(batch: &RecordBatch, row: usize) -> String {
 
 /// What was reported.
 #[derive(Default)]
-struct Reports {
-    errors: BTreeMap<(String, String), i64>,
-    late: u64,
-    unmatched: u64,
+pub(crate) struct Reports {
+    pub errors: BTreeMap<(String, String), i64>,
+    pub late: u64,
+    pub unmatched: u64,
+}
+
+impl Reports {
+    pub fn add(&mut self, other: Reports) {
+        other.errors.iter().for_each(|((row, reason), weight)| self.report(row, reason, *weight));
+        self.late += other.late;
+        self.unmatched += other.unmatched;
+    }
 }
 
 impl RowErrors for Reports {
@@ -174,6 +183,8 @@ impl RowErrors for Reports {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mode {
     pub workers: usize,
+    /// They are in as many processes.
+    pub apart: bool,
     /// State is stored, closed and opened again after each epoch.
     pub restarts: bool,
     /// State is evicted from memory after each epoch.
@@ -181,13 +192,24 @@ pub(crate) struct Mode {
 }
 
 impl Mode {
-    pub const ALL: [Mode; 5] = [
-        Mode { workers: 1, restarts: false, evicts: false },
-        Mode { workers: 2, restarts: false, evicts: false },
-        Mode { workers: 4, restarts: false, evicts: false },
-        Mode { workers: 2, restarts: true, evicts: false },
-        Mode { workers: 1, restarts: false, evicts: true },
-    ];
+    /// One worker, in memory.
+    pub const ONE: Mode = Mode { workers: 1, apart: false, restarts: false, evicts: false };
+
+    /// Every way; in the second process of a test that which needs it.
+    pub fn all() -> Vec<Mode> {
+        let apart = Mode { workers: 2, apart: true, ..Mode::ONE };
+        if is_second() {
+            return vec![apart];
+        }
+        vec![
+            Mode::ONE,
+            Mode { workers: 2, ..Mode::ONE },
+            Mode { workers: 4, ..Mode::ONE },
+            Mode { workers: 2, restarts: true, ..Mode::ONE },
+            Mode { evicts: true, ..Mode::ONE },
+            apart,
+        ]
+    }
 }
 
 /// Rows with their net weights.
@@ -197,13 +219,21 @@ pub(crate) type Collection = BTreeMap<String, i64>;
 pub(crate) struct Rig<'a> {
     subject: &'a Subject,
     mode: Mode,
-    workers: Vec<Instance>,
+    host: Host,
     epoch: u64,
     pub watermarks: Vec<Watermarks>,
     reports: Rc<RefCell<Reports>>,
     pub applied: Collection,
     /// The most rows that one step has given.
     pub largest: usize,
+}
+
+/// Where it runs.
+enum Host {
+    /// In this thread.
+    Here(Vec<Instance>),
+    /// In two processes.
+    Apart(Apart),
 }
 
 struct Instance {
@@ -220,27 +250,31 @@ impl<'a> Rig<'a> {
             let running = Some(open(subject, &directory, worker, &reports).expect("the plan is valid"));
             Instance { running, directory }
         };
-        let workers = (0..mode.workers).map(make).collect();
+        let host = match mode.apart {
+            true => Host::Apart(Apart::new(subject)),
+            false => Host::Here((0..mode.workers).map(make).collect()),
+        };
         let watermarks = vec![Watermarks::new(); subject.inputs.len()];
-        Rig { subject, mode, workers, epoch: 0, watermarks, reports, applied: Collection::new(), largest: 0 }
+        Rig { subject, mode, host, epoch: 0, watermarks, reports, applied: Collection::new(), largest: 0 }
     }
 
     /// Runs an epoch. What it gives, netted.
     pub fn epoch(&mut self, ports: Vec<Vec<Delta>>) -> Result<Collection, OperatorError> {
         self.epoch += 1;
-        let (mut net, mut churn) = (Collection::new(), BTreeMap::<String, (bool, bool)>::new());
-        for worker in 0..self.mode.workers {
-            let share = self.share(&ports, worker);
-            for delta in self.drive(worker, share)? {
-                assert_eq!(delta.schema(), self.subject.node.schema, "it gives what its plan says");
-                for row in 0..delta.num_rows() {
-                    let (text, weight) = (row_text(delta.batch(), row), delta.weight(row));
-                    assert_ne!(weight, 0, "no row of weight 0 is given: {text}");
-                    let signs = churn.entry(text.clone()).or_default();
-                    *signs = (signs.0 || weight > 0, signs.1 || weight < 0);
-                    *net.entry(text).or_default() += weight;
-                }
+        let given = match &mut self.host {
+            Host::Apart(apart) => {
+                let (given, reports) = apart.epoch(self.epoch, &ports, &self.watermarks);
+                *self.reports.borrow_mut() = reports;
+                given
             }
+            Host::Here(_) => self.epoch_here(&ports)?,
+        };
+        let (mut net, mut churn) = (Collection::new(), BTreeMap::<String, (bool, bool)>::new());
+        for (text, weight) in given {
+            assert_ne!(weight, 0, "no row of weight 0 is given: {text}");
+            let signs = churn.entry(text.clone()).or_default();
+            *signs = (signs.0 || weight > 0, signs.1 || weight < 0);
+            *net.entry(text).or_default() += weight;
         }
         if !self.subject.churns {
             let churned: Vec<_> = churn.iter().filter(|(_, signs)| **signs == (true, true)).collect();
@@ -251,8 +285,20 @@ impl<'a> Rig<'a> {
             *self.applied.entry(row.clone()).or_default() += weight;
         }
         self.applied.retain(|_, weight| *weight != 0);
-        self.between_epochs();
         Ok(net)
+    }
+
+    fn epoch_here(&mut self, ports: &[Vec<Delta>]) -> Result<Vec<(String, i64)>, OperatorError> {
+        let mut given = Vec::new();
+        for worker in 0..self.mode.workers {
+            let share = self.share(ports, worker);
+            for delta in self.drive(worker, share)? {
+                assert_eq!(delta.schema(), self.subject.node.schema, "it gives what its plan says");
+                given.extend((0..delta.num_rows()).map(|row| (row_text(delta.batch(), row), delta.weight(row))));
+            }
+        }
+        self.between_epochs();
+        Ok(given)
     }
 
     /// The rows of each port that go to a worker.
@@ -274,7 +320,8 @@ impl<'a> Rig<'a> {
     }
 
     fn drive(&mut self, worker: usize, ports: Vec<Vec<Delta>>) -> Result<Vec<Delta>, OperatorError> {
-        let (built, _) = self.workers[worker].running.as_mut().expect("every worker runs");
+        let Host::Here(instances) = &mut self.host else { unreachable!("it runs in two processes") };
+        let (built, _) = instances[worker].running.as_mut().expect("every worker runs");
         let mut given = Vec::new();
         match built {
             Built::Transform(transform) => {
@@ -305,7 +352,8 @@ impl<'a> Rig<'a> {
     }
 
     fn between_epochs(&mut self) {
-        for (worker, instance) in self.workers.iter_mut().enumerate() {
+        let Host::Here(instances) = &mut self.host else { return };
+        for (worker, instance) in instances.iter_mut().enumerate() {
             if self.mode.evicts {
                 let (_, state) = instance.running.as_ref().expect("every worker runs");
                 state.shrink(0).expect("state can be evicted");
@@ -351,7 +399,7 @@ fn open(
 /// Runs the script in every mode: its lines that begin with `=` must be what the operator gives.
 pub(crate) fn check(subject: &Subject, script: &str) {
     let script: String = script.lines().map(str::trim).filter(|l| !l.is_empty()).map(|l| format!("{l}\n")).collect();
-    for mode in Mode::ALL {
+    for mode in Mode::all() {
         let happened = run(subject, &script, mode);
         assert!(happened == script, "with {mode:?} it should be:\n{script}\nbut it was:\n{happened}");
     }

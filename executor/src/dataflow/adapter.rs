@@ -74,10 +74,11 @@ impl Input<'_> {
     }
 }
 
-type Receive = Box<dyn FnMut(&mut dyn FnMut(InputCapability<u64>, Packet))>;
+/// Takes what has come in on one input.
+pub type Receive = Box<dyn FnMut(&mut dyn FnMut(InputCapability<u64>, Packet))>;
 
 /// Connects an input, whatever its exchange.
-fn connect<'scope>(builder: &mut OperatorBuilder<'scope, u64>, scope: Scope<'scope, u64>, input: Input<'scope>) -> Receive {
+pub fn connect<'scope>(builder: &mut OperatorBuilder<'scope, u64>, scope: Scope<'scope, u64>, input: Input<'scope>) -> Receive {
     match input.exchange {
         Exchange::Local if !input.marks_to_all => {
             let mut handle = builder.new_input(input.stream, Pipeline);

@@ -46,7 +46,8 @@ pub fn build<'scope>(scope: Scope<'scope, u64>, job: &Rc<JobLocal>) {
     }
 }
 
-fn build_node<'scope>(
+/// Builds one node on what comes from its inputs.
+pub fn build_node<'scope>(
     scope: Scope<'scope, u64>,
     context: NodeContext,
     node: &PlanNode,

@@ -14,6 +14,8 @@ pub mod relation;
 pub mod sink;
 pub mod source;
 pub mod table_input;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod values;
 pub mod watermark_filter;
 pub mod worker;

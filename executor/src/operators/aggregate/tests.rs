@@ -457,7 +457,7 @@ fn s19_a_closed_time_is_forgotten_and_its_late_rows_are_dropped_and_counted() {
 fn more_groups_than_a_piece_are_all_given() {
     use crate::testing::{Mode, Rig, batch, weighted};
     let subject = aggregate("k:int8", &[0], &[("count(*)", "int8")]);
-    for mode in Mode::ALL {
+    for mode in Mode::all() {
         let mut rig = Rig::new(&subject, mode);
         let keys: Vec<String> = (0..30_000).map(|n| n.to_string()).collect();
         let rows: Vec<Vec<&str>> = keys.iter().map(|k| vec![k.as_str()]).collect();
@@ -473,7 +473,7 @@ fn a_retraction_of_an_append_only_input_is_refused() {
     use crate::error::OperatorError;
     use crate::testing::{Mode, Rig, batch, weighted};
     let subject = aggregate("k:int8 v:int8", &[0], &[("max(1)", "int8")]).append();
-    let mut rig = Rig::new(&subject, Mode::ALL[0]);
+    let mut rig = Rig::new(&subject, Mode::ONE);
     let gone = weighted(batch(&subject.inputs[0], &[vec!["1", "2"]]), &[-1]);
     assert!(matches!(rig.epoch(vec![vec![gone]]), Err(OperatorError::Invariant("APPEND-1", _))));
 }

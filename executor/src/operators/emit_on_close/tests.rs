@@ -116,7 +116,7 @@ fn rows_sent_by_other_columns_close_alike() {
 fn more_than_a_piece_closes_whole() {
     use crate::testing::{Mode, Rig, batch, weighted};
     let subject = close("timestamp");
-    for mode in Mode::ALL {
+    for mode in Mode::all() {
         let mut rig = Rig::new(&subject, mode);
         let keys: Vec<String> = (0..30_000).map(|n| n.to_string()).collect();
         let rows: Vec<Vec<&str>> = keys.iter().map(|k| vec![k.as_str(), if k.ends_with('1') { "10" } else { "20" }]).collect();

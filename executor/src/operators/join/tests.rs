@@ -382,7 +382,7 @@ fn d18_a_row_with_many_partners_comes_in_pieces() {
     use crate::testing::{Mode, Rig, batch, weighted};
     for join_type in [JoinType::Inner, JoinType::Full, JoinType::LeftSemi] {
         let subject = join(join_type, None);
-        for mode in Mode::ALL {
+        for mode in Mode::all() {
             let mut rig = Rig::new(&subject, mode);
             let names: Vec<String> = (0..30_000).map(|n| format!("p{n}")).collect();
             let rows: Vec<Vec<&str>> = names.iter().map(|n| vec!["1", n.as_str()]).collect();

@@ -27,7 +27,7 @@ const CALLS: &[(&str, &str, &str)] = &[
 const INPUT: &str = "k:text v:int8 s:text b:bool d:numeric20_2";
 
 fn compare(subject: &Subject, sql: &str, deletes: bool, seed: u64) {
-    for mode in Mode::ALL {
+    for mode in Mode::all() {
         let mut random = seeded(seed);
         let mut table = RandomTable::new(&subject.inputs[0], deletes);
         let mut rig = Rig::new(subject, mode);

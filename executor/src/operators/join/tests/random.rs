@@ -5,7 +5,7 @@ use crate::testing::{Collection, Mode, RandomTable, Rig, Subject, oracle, seeded
 use thalweg_plan::JoinType;
 
 fn compare(subject: &Subject, expected: impl Fn(&Collection, &Collection) -> Collection, deletes: bool, seed: u64) {
-    for mode in Mode::ALL {
+    for mode in Mode::all() {
         let mut random = seeded(seed);
         let mut left = RandomTable::new(&subject.inputs[0], deletes);
         let mut right = RandomTable::new(&subject.inputs[1], deletes);

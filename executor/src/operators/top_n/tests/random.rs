@@ -4,7 +4,7 @@ use super::{Shape, top};
 use crate::testing::{Mode, RandomTable, Rig, Subject, oracle, seeded};
 
 fn compare(subject: &Subject, sql: &str, deletes: bool, seed: u64) {
-    for mode in Mode::ALL {
+    for mode in Mode::all() {
         let mut random = seeded(seed);
         let mut table = RandomTable::new(&subject.inputs[0], deletes);
         let mut rig = Rig::new(subject, mode);
