@@ -104,6 +104,7 @@ sql_states! {
     AdminShutdown = "57P01",
     CannotConnectNow = "57P03",
     SystemError = "58000",
+    UndefinedFile = "58P01",
     IoError = "58030",
     ConfigFileError = "F0000",
     InternalError = "XX000",

@@ -1,5 +1,6 @@
 //! What goes wrong with the outside, who must act on it, and whether trying again can help.
 
+use thalweg_catalog::{SqlError, SqlState};
 use thiserror::Error;
 
 /// Who must act for the error to go away.
@@ -42,5 +43,20 @@ impl ConnectorError {
     /// A fault of ours.
     pub fn internal(message: impl Into<String>) -> ConnectorError {
         ConnectorError { message: message.into(), responsible: Responsible::Thalweg, retry: false }
+    }
+
+    /// The user must act; as soon as he has, trying again helps.
+    pub fn missing(message: impl Into<String>) -> ConnectorError {
+        ConnectorError { message: message.into(), responsible: Responsible::User, retry: true }
+    }
+
+    /// What the user is told of it as the answer to a statement; `state` is for what he did wrong himself.
+    pub fn refusal(self, state: SqlState) -> SqlError {
+        let state = match self.responsible {
+            Responsible::User => state,
+            Responsible::External => SqlState::ConnectionFailure,
+            Responsible::Thalweg => SqlState::InternalError,
+        };
+        SqlError::new(state, self.message)
     }
 }

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use thalweg_catalog::Column;
+use thalweg_catalog::{Column, SqlResult};
 
 /// The lasting name of a split: a file's path, a partition's number.
 pub type SplitId = Arc<str>;
@@ -59,6 +59,14 @@ pub trait SourceConnector: Send + Sync {
 
     /// How often to look for new splits; none for never.
     fn discovery_interval(&self) -> Option<Duration>;
+
+    /// Looks whether what is to be read is there and of the declared form, as far as that can be told when the source is declared.
+    ///
+    /// # Errors
+    /// What is missing, with a hint.
+    async fn check(&self, _context: SourceContext) -> SqlResult<()> {
+        Ok(())
+    }
 
     /// A reader without splits. Does no I/O.
     ///

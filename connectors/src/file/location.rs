@@ -79,7 +79,7 @@ impl Location {
             Location::Object { store, bucket, key } => {
                 let keys = list_objects(store.as_ref(), key).await.map_err(|error| self.failed("list", &error))?;
                 if keys.is_empty() && !is_glob(key) {
-                    return Err(ConnectorError::user(format!("there is no object \"{self}\"")));
+                    return Err(ConnectorError::missing(format!("there is no object \"{self}\"")));
                 }
                 keys.into_iter().map(|key| format!("s3://{bucket}/{key}")).collect()
             }
@@ -172,7 +172,7 @@ fn list_local(path: &Path) -> ConnectorResult<Vec<String>> {
     } else if is_glob(&text) {
         text
     } else {
-        return Err(ConnectorError::user(format!("there is no file \"{text}\"")));
+        return Err(ConnectorError::missing(format!("there is no file \"{text}\"")));
     };
     let paths = glob::glob_with(&pattern, GLOB)
         .map_err(|error| ConnectorError::user(format!("\"{pattern}\" is no valid glob: {error}")))?;

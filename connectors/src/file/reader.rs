@@ -27,7 +27,7 @@ pub(super) enum Step {
     Waiting,
 }
 
-enum OpenFile {
+pub(super) enum OpenFile {
     Lines(Box<LineFile>),
     Parquet(ParquetFile),
 }
@@ -73,7 +73,8 @@ impl FileReader {
         })
     }
 
-    fn open(&mut self, split: SplitId, position: Option<Position>) -> ConnectorResult<OpenFile> {
+    /// A file from a position on.
+    pub(super) fn open(&mut self, split: SplitId, position: Option<Position>) -> ConnectorResult<OpenFile> {
         let location = self.options.location.file(&split)?;
         let position = position.as_deref();
         let runtime = &self.context.runtime;

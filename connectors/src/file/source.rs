@@ -7,7 +7,10 @@ use crate::source::{Boundedness, SourceConnector, SourceContext, SourceReader, S
 use async_trait::async_trait;
 use std::time::Duration;
 use thalweg_catalog::object::ConnectorSpec;
-use thalweg_catalog::{Column, SqlResult};
+use thalweg_catalog::{Column, SqlError, SqlResult, SqlState};
+
+/// So many files are opened when a source is declared, to see that they can be read.
+const CHECKED_FILES_MAX: usize = 16;
 
 /// Files that are read.
 #[derive(Clone, Debug)]
@@ -37,6 +40,29 @@ impl SourceConnector for FileSource {
 
     async fn splits(&self) -> ConnectorResult<Vec<SplitId>> {
         Ok(self.options.location.list().await?.into_iter().map(SplitId::from).collect())
+    }
+
+    async fn check(&self, context: SourceContext) -> SqlResult<()> {
+        if self.options.follow {
+            return Ok(());
+        }
+        let later = |error: SqlError| error.with_hint("Check the path. With follow = 'true' files may come later.");
+        let splits = self.splits().await.map_err(|error| later(error.refusal(SqlState::UndefinedFile)))?;
+        if splits.is_empty() {
+            let text = format!("there is no file at \"{}\"", self.options.location);
+            return Err(later(SqlError::new(SqlState::UndefinedFile, text)));
+        }
+        let options = self.options.clone();
+        let opened = tokio::task::spawn_blocking(move || {
+            let mut reader = FileReader::new(options, context)?;
+            splits.into_iter().take(CHECKED_FILES_MAX).try_for_each(|split| reader.open(split, None).map(drop))
+        });
+        let opened = opened.await.map_err(|error| SqlError::internal(format!("looking at files was broken off: {error}")))?;
+        opened.map_err(|error| {
+            error
+                .refusal(SqlState::DataException)
+                .with_hint("Check that the file may be read, and is of the encoding that is declared.")
+        })
     }
 
     fn discovery_interval(&self) -> Option<Duration> {

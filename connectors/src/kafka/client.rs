@@ -1,6 +1,6 @@
 //! The librdkafka clients that the source and the sink use: their settings, their messages, their errors.
 
-use crate::error::{ConnectorError, ConnectorResult, Responsible};
+use crate::error::{ConnectorError, ConnectorResult};
 use parking_lot::Mutex;
 use rdkafka::bindings;
 use rdkafka::client::{Client, ClientContext};
@@ -211,9 +211,5 @@ pub fn partitions_of<C: ClientContext>(
 
 /// The user must create the topic; as soon as he has, trying again helps.
 pub fn unknown_topic(brokers: &str, topic: &str) -> ConnectorError {
-    ConnectorError {
-        message: format!("topic \"{topic}\" does not exist on Kafka broker {brokers}"),
-        responsible: Responsible::User,
-        retry: true,
-    }
+    ConnectorError::missing(format!("topic \"{topic}\" does not exist on Kafka broker {brokers}"))
 }

@@ -6,7 +6,7 @@ use super::options::{BoundedMode, KafkaSourceOptions};
 use super::position::KafkaPosition;
 use super::reader::KafkaReader;
 use crate::decode::Format;
-use crate::error::{ConnectorError, ConnectorResult};
+use crate::error::{ConnectorError, ConnectorResult, Responsible};
 use crate::source::{Boundedness, Position, SourceConnector, SourceContext, SourceReader, SplitId};
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -16,7 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use thalweg_catalog::object::ConnectorSpec;
-use thalweg_catalog::{Column, SqlError, SqlResult};
+use thalweg_catalog::{Column, SqlError, SqlResult, SqlState};
+
+/// How often a topic that does not exist is looked for when a source is declared.
+const NEW_TOPIC_TRIES: usize = 10;
+/// How long between two looks.
+const NEW_TOPIC_WAIT: Duration = Duration::from_millis(200);
 
 /// A topic that is read.
 #[derive(Clone)]
@@ -101,6 +106,27 @@ impl SourceConnector for KafkaSource {
         let shared = Arc::clone(&self.shared);
         let partitions = blocking(move || shared.partitions()).await?;
         Ok(partitions.into_iter().map(|partition| SplitId::from(partition.to_string())).collect())
+    }
+
+    async fn check(&self, _context: SourceContext) -> SqlResult<()> {
+        let mut tries = NEW_TOPIC_TRIES;
+        loop {
+            match self.splits().await {
+                Ok(_) => return Ok(()),
+                // A topic that is just being created is unknown for a moment.
+                Err(error) if error.responsible == Responsible::User && tries > 1 => {
+                    tries -= 1;
+                    tokio::time::sleep(NEW_TOPIC_WAIT).await;
+                }
+                Err(error) => {
+                    let hint = match error.responsible {
+                        Responsible::User => "Create the topic first, or check its name.",
+                        _ => "Check that a broker runs there, and that this machine may reach it.",
+                    };
+                    return Err(error.refusal(SqlState::UndefinedObject).with_hint(hint));
+                }
+            }
+        }
     }
 
     fn discovery_interval(&self) -> Option<Duration> {

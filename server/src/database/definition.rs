@@ -1,6 +1,6 @@
 //! `CREATE`, `DROP`, `ALTER … RENAME`, `COMMENT`: changes of the catalog and of the jobs that run for it.
 
-use super::connectors::Connectors;
+use super::connectors::{Connectors, check_outside};
 use super::{Database, engine_error, now_ms, storage_error};
 use std::sync::Arc;
 use thalweg_catalog::{
@@ -113,6 +113,11 @@ impl Database {
     /// # Errors
     /// What is wrong with it.
     pub async fn create_source(&self, create: &CreateRelation, search_path: &[String], sql: &str) -> SqlResult<Created> {
+        // Before others have to wait: the outside takes its time.
+        let bound = bind::bind_create_source(create, &self.bind_context(&self.catalog(), search_path, sql))?;
+        if let Some(object) = bound {
+            check_outside(&object).await?;
+        }
         let mut log = self.ddl.lock().await;
         let catalog = self.catalog();
         let bound = bind::bind_create_source(create, &self.bind_context(&catalog, search_path, sql))?;
@@ -125,6 +130,11 @@ impl Database {
     /// # Errors
     /// What is wrong with it.
     pub async fn create_table(&self, create: &CreateRelation, search_path: &[String], sql: &str) -> SqlResult<Created> {
+        // Before others have to wait: the outside takes its time.
+        let bound = bind::bind_create_table(create, &self.bind_context(&self.catalog(), search_path, sql))?;
+        if let Some(object) = bound {
+            check_outside(&object).await?;
+        }
         let mut log = self.ddl.lock().await;
         let catalog = self.catalog();
         let bound = bind::bind_create_table(create, &self.bind_context(&catalog, search_path, sql))?;
