@@ -5,6 +5,7 @@
 
 pub mod catalog;
 pub mod column;
+pub mod crash;
 pub mod delta;
 pub mod error;
 pub mod hash;
@@ -16,6 +17,7 @@ pub mod types;
 
 pub use catalog::{Catalog, CatalogChange, CatalogTransaction};
 pub use column::{Column, schema_of};
+pub use crash::CrashPoint;
 pub use delta::Delta;
 pub use error::{SqlError, SqlResult, SqlState};
 pub use ids::{Epoch, ObjectId, VNODES, VNode, WorkerIndex};

@@ -92,17 +92,17 @@ pub struct SinkBatch {
 /// Sends rows to the target. Used by one task.
 #[async_trait]
 pub trait SinkWriter: Send {
-    /// The last checkpoint epoch whose delivery to the target is certain, as the target itself tells; none if it has nothing
-    /// of ours. Asked once, before the first delivery of an [`Delivery::OnCheckpoint`] sink.
+    /// The epoch through which the target has all changes, as the target itself tells; none if it has nothing of ours. Asked once,
+    /// before the first delivery of an [`Delivery::OnCheckpoint`] sink.
     ///
     /// # Errors
     /// If the target can't be asked.
     async fn delivered(&mut self) -> ConnectorResult<Option<Epoch>>;
 
-    /// Sends these rows, in order, and returns once the target has them for good. For an [`Delivery::OnCheckpoint`] sink they
-    /// are all rows up to the checkpoint `through` that were not delivered with an earlier one, and they become visible
-    /// together with the marker of `through`, or not at all; repeated with the same rows after a crash, it does nothing that
-    /// a reader can see twice. For an [`Delivery::OnEpoch`] sink `through` is the last epoch among them.
+    /// Sends these rows, in order, and returns once the target has them for good. `through` is the last epoch among them. For an
+    /// [`Delivery::OnCheckpoint`] sink they are all rows up to `through` that were not delivered before, those of a durable
+    /// checkpoint or a piece of them, and they become visible together with the marker of `through`, or not at all; repeated
+    /// after a crash, it does nothing that a reader can see twice.
     ///
     /// # Errors
     /// If the target refuses. The same delivery is tried again if the error says that this can help.

@@ -7,7 +7,7 @@ use crate::error::EngineError;
 use crate::row_errors::now_ms;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use thalweg_catalog::{Epoch, VNode, WorkerIndex};
+use thalweg_catalog::{CrashPoint, Epoch, VNode, WorkerIndex};
 use thalweg_storage::StorageError;
 use thalweg_storage::checkpoint::{CheckpointAttempt, CheckpointStore};
 use thalweg_storage::manifest::{CheckpointManifest, JobEntry, WorkerFiles};
@@ -142,6 +142,7 @@ impl Checkpointer {
         let attempt: CheckpointAttempt = self.store.begin();
         let previous = self.store.newest().filter(|_| !self.rebuilt);
         let mut workers: Vec<WorkerFiles> = vec![];
+        CrashPoint::BeforeUpload.pass();
         for (worker, directory) in directories.iter().enumerate() {
             workers.push(self.store.upload_worker(&attempt, WorkerIndex(worker), directory, previous.as_deref()).await?);
         }
@@ -242,6 +243,7 @@ fn rescale(former: &[PathBuf], places: &[WorkerPlace], workers: usize) -> Result
         for directory in former {
             store.import_from(directory, |vnode: VNode| vnode.worker(workers).0 == worker)?;
         }
+        CrashPoint::InRescale.pass();
     }
     for directory in former {
         std::fs::remove_dir_all(directory).map_err(|source| {

@@ -2,25 +2,20 @@
 
 use crate::checkpoint::{CheckpointRecord, Checkpointer, Cut, Durable, Made};
 use crate::clock::Clock;
-use crate::dataflow::context::NodeContext;
 use crate::dataflow::worker::Flushed;
-use crate::dataflow::{Command, SplitState, TableQueue, Workers};
-use crate::delivery::{self, SinkHandle};
-use crate::error::{EngineError, OperatorError};
-use crate::feed::{Dealer, Feed, Wake};
+use crate::dataflow::{Command, Workers};
+use crate::error::EngineError;
 use crate::job::{JobShared, JobState};
 use crate::row_errors::{ErrorLog, now_ms};
-use crate::subscribe::{Subscribers, Subscription};
-use parking_lot::{Mutex, RwLock};
-use std::collections::{BTreeMap, HashMap};
+use crate::shared::{Shared, SinkShared, SinkStatus, SourceShared, SplitStatus};
+use crate::subscribe::Subscription;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use thalweg_catalog::{CatalogObject, Delta, Epoch, ObjectId};
-use thalweg_connectors::{
-    ConnectorError, ConnectorResult, Guarantee, SinkConnector, SinkContext, SourceConnector, SourceContext, SplitId,
-};
+use thalweg_catalog::{CatalogObject, CrashPoint, Delta, Epoch, ObjectId};
 use thalweg_plan::{Operator, StreamPlan};
 use thalweg_storage::state::inspect::StoreReader;
 use thalweg_storage::state::{ViewHold, ViewReader};
@@ -47,251 +42,6 @@ pub struct EngineConfig {
     pub database_memory_bytes: u64,
     /// How often checkpoints are made while something changes.
     pub checkpoint_interval: Duration,
-}
-
-/// What all threads of an engine share.
-pub struct Shared {
-    /// Where epochs come from.
-    pub clock: Clock,
-    /// Rows at fault.
-    pub errors: ErrorLog,
-    /// Who follows relations from outside.
-    pub subscribers: Subscribers,
-    workers: usize,
-    runtime: Handle,
-    jobs: RwLock<BTreeMap<ObjectId, Arc<JobShared>>>,
-    readers: RwLock<HashMap<ObjectId, Vec<Option<ViewReader>>>>,
-    queues: Mutex<HashMap<ObjectId, Arc<TableQueue>>>,
-    sources: Mutex<BTreeMap<(ObjectId, usize), SourceShared>>,
-    sinks: Mutex<BTreeMap<ObjectId, SinkShared>>,
-    /// By worker: its database, to be read by others.
-    stores: Mutex<BTreeMap<usize, StoreReader>>,
-    /// Whether anything has changed that the next checkpoint would hold.
-    dirty: AtomicBool,
-}
-
-/// A source as one job reads it.
-struct SourceShared {
-    object: Arc<CatalogObject>,
-    connector: Arc<dyn SourceConnector>,
-    dealer: Option<Arc<Dealer>>,
-    /// By worker: whether all of its splits have ended.
-    ended: Vec<bool>,
-    /// By worker: the splits as of now.
-    splits: Vec<BTreeMap<SplitId, SplitState>>,
-    /// By checkpoint that is being made: the splits as of then.
-    noted: BTreeMap<Epoch, BTreeMap<SplitId, SplitState>>,
-}
-
-/// A sink with its writers.
-struct SinkShared {
-    object: Arc<CatalogObject>,
-    connector: Arc<dyn SinkConnector>,
-    writers: Vec<SinkHandle>,
-}
-
-/// A source's split as system tables show it.
-#[derive(Clone, Debug)]
-pub struct SplitStatus {
-    /// The job that reads it.
-    pub job: ObjectId,
-    /// The source.
-    pub source: ObjectId,
-    /// The worker.
-    pub worker: usize,
-    /// The split.
-    pub split: String,
-    /// Where it stands.
-    pub state: SplitState,
-}
-
-/// A sink as system tables show it.
-#[derive(Clone, Debug)]
-pub struct SinkStatus {
-    /// The sink.
-    pub sink: ObjectId,
-    /// What readers of the target see.
-    pub guarantee: Guarantee,
-    /// The epoch through which the target has everything that was handed over.
-    pub delivered: Epoch,
-}
-
-impl Shared {
-    /// For an engine of so many workers that has no jobs yet. Connectors run on `runtime`.
-    pub fn new(workers: usize, runtime: Handle, clock: Clock) -> Shared {
-        Shared {
-            clock,
-            errors: ErrorLog::default(),
-            subscribers: Subscribers::new(workers),
-            workers,
-            runtime,
-            jobs: RwLock::default(),
-            readers: RwLock::default(),
-            queues: Mutex::default(),
-            sources: Mutex::default(),
-            sinks: Mutex::default(),
-            stores: Mutex::default(),
-            dirty: AtomicBool::new(false),
-        }
-    }
-
-    /// A job by the object that it keeps.
-    pub fn job(&self, id: ObjectId) -> Option<Arc<JobShared>> {
-        self.jobs.read().get(&id).cloned()
-    }
-
-    /// Says that the next checkpoint would hold something new.
-    pub fn note_dirty(&self) {
-        self.dirty.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether something has changed since this was asked last.
-    pub fn take_dirty(&self) -> bool {
-        self.dirty.swap(false, Ordering::SeqCst)
-    }
-
-    /// Makes a worker's database known to those who read state tables.
-    pub fn add_store(&self, worker: usize, store: StoreReader) {
-        self.stores.lock().insert(worker, store);
-    }
-
-    /// The queue of writes to a table, made if there is none.
-    pub fn table_queue(&self, table: ObjectId) -> Arc<TableQueue> {
-        Arc::clone(self.queues.lock().entry(table).or_default())
-    }
-
-    /// Makes a worker's share of a relation known to readers.
-    pub fn add_reader(&self, relation: ObjectId, worker: usize, reader: ViewReader) {
-        let mut readers = self.readers.write();
-        readers.entry(relation).or_insert_with(|| vec![None; self.workers])[worker] = Some(reader);
-    }
-
-    /// Notes that a worker has read what a job's inputs held. A job with several inputs has when the last of them has.
-    pub fn hydrated(&self, context: &NodeContext, epoch: Epoch) {
-        let job = &context.job.shared;
-        let relations = job.plan.nodes.iter().filter(|n| matches!(n.operator, Operator::Relation { .. })).count();
-        let (done, latest) = context.job.note_hydrated(epoch);
-        if done == relations {
-            job.set_hydrated(context.worker().index, latest);
-            self.note_dirty();
-        }
-    }
-
-    /// Passes an epoch's net change on a worker to those who follow the relation from outside.
-    pub fn publish(&self, relation: ObjectId, worker: usize, epoch: Epoch, delta: &Delta) {
-        self.subscribers.publish(relation, worker, epoch, delta);
-    }
-
-    /// Passes on that a worker has everything of a relation through `epoch`.
-    pub fn complete(&self, relation: ObjectId, worker: usize, epoch: Epoch) {
-        self.subscribers.complete(relation, worker, epoch);
-    }
-
-    /// Joins a worker to the reading of a source. Also gives the source's name.
-    ///
-    /// # Errors
-    /// If the connector refuses.
-    pub fn open_feed(
-        &self,
-        context: &NodeContext,
-        columns: &[usize],
-        restored: BTreeMap<SplitId, SplitState>,
-        wake: Wake,
-    ) -> ConnectorResult<(Feed, String)> {
-        let key = (context.job.shared.id, context.node.0);
-        let mut sources = self.sources.lock();
-        let source = sources.get_mut(&key).ok_or_else(|| ConnectorError::internal("the job was created without its source"))?;
-        let name = source.object.name.clone();
-        let make = || {
-            let job = Arc::clone(&context.job.shared);
-            Arc::new(Dealer::new(Arc::clone(&source.connector), name.clone(), job, self.workers))
-        };
-        let dealer = Arc::clone(source.dealer.get_or_insert_with(make));
-        let at = SourceContext {
-            name: name.clone(),
-            job: context.job.shared.id.to_string(),
-            columns: source.object.columns.clone(),
-            projection: columns.to_vec(),
-            runtime: self.runtime.clone(),
-        };
-        source.splits[context.worker().index] = restored.clone();
-        drop(sources);
-        Ok((dealer.join(context.worker().index, at, restored, wake)?, name))
-    }
-
-    /// Shows a worker's splits as of now.
-    pub fn show_splits(&self, context: &NodeContext, splits: &BTreeMap<SplitId, SplitState>) {
-        if let Some(source) = self.sources.lock().get_mut(&(context.job.shared.id, context.node.0)) {
-            let shown = &mut source.splits[context.worker().index];
-            if shown != splits {
-                shown.clone_from(splits);
-            }
-        }
-    }
-
-    /// Notes that a worker has read a source to its end.
-    pub fn source_ended(&self, context: &NodeContext) {
-        if let Some(source) = self.sources.lock().get_mut(&(context.job.shared.id, context.node.0)) {
-            source.ended[context.worker().index] = true;
-        }
-        context.job.shared.note_change();
-    }
-
-    /// Notes a worker's splits as a checkpoint holds them.
-    pub fn note_positions(&self, context: &NodeContext, checkpoint: Epoch, splits: &BTreeMap<SplitId, SplitState>) {
-        if let Some(source) = self.sources.lock().get_mut(&(context.job.shared.id, context.node.0)) {
-            source.noted.entry(checkpoint).or_default().extend(splits.iter().map(|(k, v)| (Arc::clone(k), v.clone())));
-        }
-    }
-
-    /// Starts the sink writer of a worker.
-    ///
-    /// # Errors
-    /// If the job was created without its sink.
-    pub fn start_sink(&self, context: &NodeContext, sink: ObjectId) -> Result<SinkHandle, OperatorError> {
-        let mut sinks = self.sinks.lock();
-        let shared = sinks.get_mut(&sink).ok_or_else(|| OperatorError::Plan("the job was created without its sink".into()))?;
-        let Operator::Sink { mode, key, .. } = &context.plan().operator else {
-            return Err(OperatorError::Plan("a sink's root is no sink".into()));
-        };
-        let at = SinkContext {
-            name: shared.object.name.clone(),
-            columns: shared.object.columns.clone(),
-            mode: *mode,
-            key: key.clone(),
-            writer: context.worker().index,
-            writers: self.workers,
-        };
-        let handle = delivery::start(&self.runtime, Arc::clone(&shared.connector), at, Arc::clone(&context.job.shared));
-        shared.writers.push(handle.clone());
-        Ok(handle)
-    }
-
-    /// Tells sources and sinks that a checkpoint is durable.
-    pub async fn checkpoint_durable(&self, checkpoint: Epoch) {
-        for sink in self.sinks.lock().values() {
-            sink.writers.iter().for_each(|writer| writer.durable(checkpoint));
-        }
-        let acknowledged: Vec<_> = {
-            let mut sources = self.sources.lock();
-            let take = |source: &mut SourceShared| {
-                let noted = source.noted.remove(&checkpoint)?;
-                source.noted.retain(|epoch, _| *epoch > checkpoint);
-                let positions: BTreeMap<_, _> = noted.into_iter().map(|(split, state)| (split, state.position)).collect();
-                Some((Arc::clone(&source.connector), source.object.name.clone(), positions))
-            };
-            sources.values_mut().filter_map(take).collect()
-        };
-        for (connector, name, positions) in acknowledged {
-            if let Err(error) = connector.checkpointed(&positions).await {
-                tracing::warn!(
-                    source = name,
-                    error = error.message,
-                    "positions could not be acknowledged; the next checkpoint tries again"
-                );
-            }
-        }
-    }
 }
 
 /// A job to be created.
@@ -358,7 +108,7 @@ impl Engine {
         let (flushed, flushes) = tokio::sync::mpsc::unbounded_channel::<Flushed>();
         let (places, rebuilt) = crate::checkpoint::restore(&config, &checkpoints, manifest.as_deref()).await?;
         let clock = Clock::after(restored_at.unwrap_or_default());
-        let shared = Arc::new(Shared::new(config.workers, Handle::current(), clock));
+        let shared = Arc::new(Shared::new(config.workers, clock, Handle::current()));
         let workers = {
             let shared = Arc::clone(&shared);
             tokio::task::spawn_blocking(move || Workers::start(&shared, places, flushed))
@@ -392,6 +142,8 @@ impl Engine {
     /// # Errors
     /// If the table log is damaged.
     pub async fn replay_tables(&self) -> Result<(), EngineError> {
+        CrashPoint::BeforeReplay.pass();
+        self.sweep().await;
         let after = self.inner.restored_at.unwrap_or_default();
         let mut records = self.inner.table_log.replay(after);
         while let Some(record) = records.next().await? {
@@ -411,6 +163,15 @@ impl Engine {
         tokio::spawn(self.clone().checkpoint_regularly());
         self.inner.shared.clock.demand();
         Ok(())
+    }
+
+    /// Deletes the state of jobs that the catalog no longer has: a crash came between their end there and their clean-up.
+    async fn sweep(&self) {
+        let jobs = Arc::new(self.inner.shared.jobs.read().keys().copied().collect());
+        let (done, mut swept) = tokio::sync::mpsc::unbounded_channel();
+        self.inner.workers.lock().tell(|| Command::Sweep { jobs: Arc::clone(&jobs), done: done.clone() });
+        drop(done);
+        while swept.recv().await.is_some() {}
     }
 
     async fn tick(self) {
@@ -565,15 +326,7 @@ impl Engine {
                         object.connector().ok_or_else(|| EngineError::Internal("a source has no connector".into()))?;
                     let connector =
                         thalweg_connectors::registry::source(connector, &object.columns).map_err(EngineError::Refused)?;
-                    let splits = vec![BTreeMap::new(); shared.workers];
-                    let source = SourceShared {
-                        object: Arc::clone(object),
-                        connector,
-                        dealer: None,
-                        ended: vec![false; shared.workers],
-                        splits,
-                        noted: BTreeMap::new(),
-                    };
+                    let source = SourceShared::new(Arc::clone(object), connector, shared.workers);
                     shared.sources.lock().insert((job.id, place), source);
                 }
                 Operator::Sink { mode, key, .. } => {
@@ -582,7 +335,7 @@ impl Engine {
                     let connector =
                         thalweg_connectors::registry::sink(connector, &spec.object.columns, *mode, key, &spec.object.name)
                             .map_err(EngineError::Refused)?;
-                    let sink = SinkShared { object: Arc::clone(&spec.object), connector, writers: vec![] };
+                    let sink = SinkShared::new(Arc::clone(&spec.object), connector);
                     shared.sinks.lock().insert(job.id, sink);
                 }
                 _ => {}
@@ -599,6 +352,7 @@ impl Engine {
         for id in ids {
             let job = inner.shared.jobs.write().remove(id);
             let Some(job) = job else { continue };
+            CrashPoint::BeforeJobDrop.pass();
             job.cancel();
             for other in inner.shared.jobs.read().values() {
                 other.downstream.write().retain(|j| j.id != *id);
@@ -611,6 +365,7 @@ impl Engine {
             // Workers may be asleep until their operators have something to do.
             inner.shared.clock.demand();
             while dropped.recv().await.is_some() {}
+            CrashPoint::AfterJobDrop.pass();
             inner.shared.queues.lock().remove(id);
             inner.shared.sources.lock().retain(|(job, _), _| job != id);
             inner.shared.sinks.lock().remove(id);
@@ -777,38 +532,17 @@ impl Engine {
 
     /// The splits of all sources.
     pub fn splits(&self) -> Vec<SplitStatus> {
-        let sources = self.inner.shared.sources.lock();
-        let mut rows = vec![];
-        for ((job, _), source) in sources.iter() {
-            for (worker, splits) in source.splits.iter().enumerate() {
-                rows.extend(splits.iter().map(|(split, state)| SplitStatus {
-                    job: *job,
-                    source: source.object.id,
-                    worker,
-                    split: split.to_string(),
-                    state: state.clone(),
-                }));
-            }
-        }
-        rows
+        self.inner.shared.splits()
     }
 
     /// Whether every source that a job reads itself has been read to its end.
     pub fn job_sources_ended(&self, id: ObjectId) -> bool {
-        let sources = self.inner.shared.sources.lock();
-        let mut own = sources.iter().filter(|((job, _), _)| *job == id).peekable();
-        own.peek().is_none() || own.all(|(_, source)| source.ended.iter().all(|ended| *ended))
+        self.inner.shared.job_sources_ended(id)
     }
 
     /// All sinks.
     pub fn sinks(&self) -> Vec<SinkStatus> {
-        let sinks = self.inner.shared.sinks.lock();
-        let status = |(id, sink): (&ObjectId, &SinkShared)| SinkStatus {
-            sink: *id,
-            guarantee: sink.connector.guarantee(),
-            delivered: sink.writers.iter().map(SinkHandle::delivered).min().unwrap_or_default(),
-        };
-        sinks.iter().map(status).collect()
+        self.inner.shared.sinks()
     }
 
     /// Rows at fault.

@@ -15,6 +15,7 @@ pub mod job;
 pub mod operator;
 pub mod operators;
 pub mod row_errors;
+pub mod shared;
 pub mod subscribe;
 #[cfg(test)]
 mod testing;

@@ -1,8 +1,14 @@
 //! Rows that could not be read or computed: the collection behind `thalweg.errors`.
 //!
+//! A job's errors are state: each worker saves those that were reported on it ([`saved`]), so that an error is gone only when its row
+//! is. What is shown is kept for all workers together, here.
+//!
 //! Bounded: each job keeps at most [`ERRORS_MAX`] of its errors, the newest; how many there were in all is counted.
 
+pub mod saved;
+
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{SystemTime, UNIX_EPOCH};
 use thalweg_catalog::ObjectId;
@@ -11,7 +17,7 @@ use thalweg_catalog::ObjectId;
 pub const ERRORS_MAX: usize = 10_000;
 
 /// One kept error.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ErrorRow {
     /// The job whose row it is.
     pub job: ObjectId,
@@ -31,45 +37,101 @@ pub struct ErrorRow {
     pub first_seen_ms: u64,
 }
 
+/// What tells one error of a job from another.
+type ErrorKey = (String, Option<String>, Option<String>, String, String);
+
+impl ErrorRow {
+    fn key(&self) -> ErrorKey {
+        (self.operator.clone(), self.split.clone(), self.position.clone(), self.reason.clone(), self.row.clone())
+    }
+}
+
+/// How many errors there were.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+struct ErrorCounts {
+    /// In all, healed ones too.
+    total: u64,
+    /// Those that are no longer kept because there were too many, and have not healed as far as one can tell.
+    cut: u64,
+}
+
+/// The kept errors of one job, oldest first.
+#[derive(Debug, Default)]
+struct JobErrors {
+    rows: BTreeMap<u64, ErrorRow>,
+    /// Where each error stands in `rows`.
+    places: HashMap<ErrorKey, u64>,
+    next: u64,
+    counts: ErrorCounts,
+}
+
+impl JobErrors {
+    /// Adds to the count of an error; one whose count becomes 0 has healed and goes. Gives the places that have changed: that of the
+    /// error, and that of one which had to make room.
+    fn add(&mut self, error: ErrorRow) -> [Option<u64>; 2] {
+        self.counts.total += error.count.max(0) as u64;
+        self.merge(error)
+    }
+
+    /// Like [`add`](Self::add), for an error that has been counted.
+    fn merge(&mut self, error: ErrorRow) -> [Option<u64>; 2] {
+        let key = error.key();
+        if let Some(place) = self.places.get(&key).copied() {
+            let kept = self.rows.get_mut(&place).expect("every place has its row");
+            kept.count += error.count;
+            if kept.count == 0 {
+                self.rows.remove(&place);
+                self.places.remove(&key);
+            }
+            return [Some(place), None];
+        }
+        if error.count < 0 && self.counts.cut > 0 {
+            // The row of an error that is no longer kept.
+            self.counts.cut = self.counts.cut.saturating_sub(error.count.unsigned_abs());
+            return [None, None];
+        }
+        let place = self.next;
+        self.put(place, error);
+        [Some(place), self.make_room()]
+    }
+
+    fn put(&mut self, place: u64, error: ErrorRow) {
+        self.next = self.next.max(place + 1);
+        self.places.insert(error.key(), place);
+        self.rows.insert(place, error);
+    }
+
+    fn make_room(&mut self) -> Option<u64> {
+        if self.rows.len() <= ERRORS_MAX {
+            return None;
+        }
+        let (place, oldest) = self.rows.pop_first()?;
+        self.places.remove(&oldest.key());
+        self.counts.cut += oldest.count.max(0) as u64;
+        Some(place)
+    }
+}
+
 /// All errors of an engine.
 #[derive(Debug, Default)]
 pub struct ErrorLog {
     jobs: Mutex<BTreeMap<ObjectId, JobErrors>>,
 }
 
-#[derive(Debug, Default)]
-struct JobErrors {
-    rows: BTreeMap<u64, ErrorRow>,
-    /// Where an error of this operator, row and reason stands in `rows`.
-    places: HashMap<(String, Option<String>, Option<String>, String, String), u64>,
-    next: u64,
-    total: u64,
-}
-
 impl ErrorLog {
     /// Adds to the count of an error; one whose count becomes 0 has healed and goes.
     pub fn report(&self, error: ErrorRow) {
+        self.jobs.lock().entry(error.job).or_default().add(error);
+    }
+
+    /// Takes up what a worker had saved of a job's errors.
+    fn restore(&self, job: ObjectId, saved: &JobErrors) {
         let mut jobs = self.jobs.lock();
-        let errors = jobs.entry(error.job).or_default();
-        let key = (error.operator.clone(), error.split.clone(), error.position.clone(), error.reason.clone(), error.row.clone());
-        if let Some(place) = errors.places.get(&key).copied() {
-            let kept = errors.rows.get_mut(&place).expect("every place has its row");
-            kept.count += error.count;
-            if kept.count == 0 {
-                errors.rows.remove(&place);
-                errors.places.remove(&key);
-            }
-            return;
-        }
-        errors.total += error.count.max(0) as u64;
-        let place = errors.next;
-        errors.next += 1;
-        errors.rows.insert(place, error);
-        errors.places.insert(key, place);
-        if errors.rows.len() > ERRORS_MAX
-            && let Some((_, oldest)) = errors.rows.pop_first()
-        {
-            errors.places.remove(&(oldest.operator, oldest.split, oldest.position, oldest.reason, oldest.row));
+        let errors = jobs.entry(job).or_default();
+        errors.counts.total += saved.counts.total;
+        errors.counts.cut += saved.counts.cut;
+        for error in saved.rows.values() {
+            errors.merge(error.clone());
         }
     }
 
@@ -85,7 +147,7 @@ impl ErrorLog {
 
     /// How many errors a job has had in all.
     pub fn total(&self, job: ObjectId) -> u64 {
-        self.jobs.lock().get(&job).map_or(0, |errors| errors.total)
+        self.jobs.lock().get(&job).map_or(0, |errors| errors.counts.total)
     }
 }
 
@@ -93,3 +155,6 @@ impl ErrorLog {
 pub fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
 }
+
+#[cfg(test)]
+mod tests;

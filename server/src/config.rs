@@ -8,6 +8,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use thalweg_catalog::crash;
 use thalweg_catalog::options::{parse_bytes, parse_duration_ms};
 use thalweg_catalog::suggest;
 use thalweg_storage::S3Options;
@@ -16,7 +17,7 @@ use thalweg_storage::S3Options;
 const ENVIRONMENT: &str = "THALWEG_";
 
 /// Environment variables that are no settings: harnesses and tests use them.
-const NOT_SETTINGS: [&str; 3] = ["THALWEG_TEST_", "THALWEG_SERVICES", "THALWEG_MOTO_SERVER"];
+const NOT_SETTINGS: [&str; 4] = ["THALWEG_TEST_", "THALWEG_SERVICES", "THALWEG_MOTO_SERVER", crash::VARIABLE];
 
 /// The settings as they can be given. What is not given has a default: see [`Settings`].
 #[derive(Args, Clone, Debug, Default, Deserialize)]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use thalweg::config::{Given, LogFormat, Settings};
 use thalweg::run::{Format, Script};
+use thalweg_catalog::crash;
 use tracing_subscriber::EnvFilter;
 
 #[global_allocator]
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
 }
 
 fn start(cli: Cli) -> Result<(), String> {
+    crash::arm_from_environment().map_err(|e| format!("thalweg: {e}"))?;
     match cli.command {
         Command::Serve(serve) => {
             let settings = Settings::load(serve.given, serve.config.as_deref(), std::env::vars(), &PathBuf::from("thalweg-data"))

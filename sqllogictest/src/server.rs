@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio_postgres::{Client, NoTls};
 
 /// How long a server may take from its start to its first statement, on a machine that does much else.
@@ -17,6 +18,9 @@ const LOG_LINES_MAX: usize = 60;
 
 /// What a server prints when it takes connections; its port follows.
 const READY: &str = "thalweg is ready";
+
+/// The variable that names the point at which a server dies.
+const CRASH_AT: &str = "THALWEG_CRASH_AT";
 
 /// What can go wrong with a server under test.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +36,9 @@ pub enum ServerError {
         /// Why it failed.
         reason: String,
     },
+    /// It died at a named point before it was ready.
+    #[error("the server died at the point that was named")]
+    Crashed,
     /// It ended, or did not get ready.
     #[error("the server did not get ready; its last lines:\n{0}")]
     NotReady(String),
@@ -87,7 +94,7 @@ impl Server {
     /// # Errors
     /// If the program is not there, or does not get ready.
     pub fn start(data: &Path, options: Options) -> Result<Server, ServerError> {
-        let (child, log, port) = launch(data, &options)?;
+        let (child, log, port) = launch(data, &options, None)?;
         Ok(Server { options, data: data.to_path_buf(), child, port, log, starts: 1 })
     }
 
@@ -115,9 +122,47 @@ impl Server {
     /// # Errors
     /// As [`Server::start`].
     pub fn start_again(&mut self) -> Result<(), ServerError> {
-        (self.child, self.log, self.port) = launch(&self.data, &self.options)?;
+        (self.child, self.log, self.port) = launch(&self.data, &self.options, None)?;
         self.starts += 1;
         Ok(())
+    }
+
+    /// Starts it again so that it dies at a named point, passed for the n-th time if the name ends in `:n`. Returns false if it has
+    /// done so before it was ready.
+    ///
+    /// # Errors
+    /// As [`Server::start`], if it ended for another reason.
+    pub fn start_again_to_crash(&mut self, at: &str) -> Result<bool, ServerError> {
+        match launch(&self.data, &self.options, Some(at)) {
+            Ok((child, log, port)) => {
+                (self.child, self.log, self.port) = (child, log, port);
+                self.starts += 1;
+                Ok(true)
+            }
+            Err(ServerError::Crashed) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until it has died by itself as if it had been killed; false if it does not in time.
+    ///
+    /// # Errors
+    /// If it ended in another way.
+    pub fn wait_for_crash(&mut self, limit: Duration) -> Result<bool, ServerError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.child.try_wait().map_err(|e| io("waiting for the server", e))? {
+                Some(status) if status.signal() == Some(libc::SIGKILL) => return Ok(true),
+                Some(status) => return Err(ServerError::NotReady(format!("{status}\n{}", self.log()))),
+                None if Instant::now() >= deadline => return Ok(false),
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    }
+
+    /// How many workers it has from its next start on.
+    pub fn set_workers(&mut self, workers: usize) {
+        self.options.workers = workers;
     }
 
     /// How often it has been started.
@@ -176,7 +221,19 @@ fn io(what: &'static str, error: impl std::fmt::Display) -> ServerError {
 
 type Launched = (Child, Arc<Mutex<VecDeque<String>>>, u16);
 
-fn launch(data: &Path, options: &Options) -> Result<Launched, ServerError> {
+/// The points at which a server can be told to die: it lists them when it is given another.
+///
+/// # Errors
+/// If the program can't be started.
+pub fn crash_points() -> Result<Vec<String>, ServerError> {
+    let output = Command::new(program()).arg("serve").env(CRASH_AT, "?").output().map_err(|e| io("starting the server", e))?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let names = text.trim_end().rsplit_once("Known are ").and_then(|(_, names)| names.strip_suffix('.'));
+    let names = names.ok_or_else(|| ServerError::NotReady(text.clone()))?;
+    Ok(names.split(", ").map(str::to_string).collect())
+}
+
+fn launch(data: &Path, options: &Options, crash_at: Option<&str>) -> Result<Launched, ServerError> {
     let program = program();
     if !program.exists() {
         return Err(ServerError::NoProgram(program));
@@ -188,6 +245,7 @@ fn launch(data: &Path, options: &Options) -> Result<Launched, ServerError> {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("THALWEG_")) {
         command.env_remove(name);
     }
+    command.envs(crash_at.map(|at| (CRASH_AT, at)));
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -199,7 +257,11 @@ fn launch(data: &Path, options: &Options) -> Result<Launched, ServerError> {
     match ready.recv_timeout(START_MAX) {
         Ok(port) => Ok((child, log, port)),
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            // Best effort: it failed already, and what is reported is why.
+            // Best effort: it failed already, and what is reported is why. Only its own end can have been at a point.
+            let ended = child.try_wait().ok().flatten();
+            if crash_at.is_some() && ended.is_some_and(|status| status.signal() == Some(libc::SIGKILL)) {
+                return Err(ServerError::Crashed);
+            }
             let _ = child.kill();
             let _ = child.wait();
             let lines = log.lock().unwrap_or_else(|e| e.into_inner()).iter().cloned().collect::<Vec<_>>();

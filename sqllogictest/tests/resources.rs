@@ -91,3 +91,63 @@ async fn d18_many_keys_are_grouped_within_the_memory_of_the_job() {
     assert_eq!(found, [expected.to_vec()]);
     assert!(peak < 1536, "the process took {peak} MB");
 }
+
+/// The ids in all files of a file sink, in order.
+fn delivered_ids(folder: &std::path::Path) -> Vec<u64> {
+    let mut ids = vec![];
+    for entry in std::fs::read_dir(folder).expect("the sink's folder") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let text = std::fs::read_to_string(&path).expect("a file");
+            let id = |line: &str| line.split(['{', ':', ',']).nth(2).and_then(|id| id.trim().parse::<u64>().ok());
+            ids.extend(text.lines().map(|line| id(line).expect("a line begins with its id")));
+        }
+    }
+    ids.sort_unstable();
+    ids
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s8_d14_a_sink_that_is_stuck_takes_disk_and_no_memory_and_holds_nobody_up() {
+    let rows: u64 = 5_000_000;
+    let directory = tempfile::tempdir().expect("a folder");
+    let (out, options) = (directory.path().join("out"), Options { workers: 2, flags: vec![] });
+    // Where the sink's folder should be there is a file: it can be neither made nor written to.
+    std::fs::write(&out, "in the way").expect("a file");
+    let options = options.with("--job-memory", "64MB").with("--database-memory", "64MB");
+    let mut server = Server::start(&directory.path().join("data"), options).expect("a server");
+    let client = server.connect().await.expect("a connection");
+    let sql = format!(
+        "CREATE SOURCE d (id bigint) WITH (connector = 'datagen', rows = {rows}, splits = 2, fields.id.kind = 'sequence');
+         CREATE MATERIALIZED VIEW v AS SELECT id, repeat('x', 200) AS text FROM d;
+         CREATE SINK stuck FROM v WITH (connector = 'file', path = '{}', type = 'append-only') FORMAT PLAIN ENCODE JSON",
+        out.display()
+    );
+    client.batch_execute(&sql).await.expect("objects");
+    let limit = Duration::from_secs(300);
+    until_job(&client, "v", "finished", limit).await;
+    assert_eq!(value(&client, "SELECT count(*) FROM v").await.expect("a count"), rows.to_string());
+    until_job(&client, "stuck", "retrying", limit).await;
+    // Everything is in the sink log once a later checkpoint is durable.
+    let number = "SELECT coalesce(max(number), 0) FROM thalweg.checkpoints WHERE state = 'durable'";
+    let before = value(&client, number).await.expect("a number");
+    client.batch_execute("CREATE TABLE other (a int); INSERT INTO other VALUES (1)").await.expect("other statements");
+    until(&client, &format!("SELECT ({number}) > {before}"), "t", limit).await;
+    // The view alone takes some 600 MB; whoever held what waits in memory too would take more than 1,600.
+    let peak = peak_megabytes(server.pid());
+    println!("{} MB wait for the sink; peak memory {peak} MB", rows * 208 / 1_000_000);
+    assert!(peak < 1100, "the process took {peak} MB");
+
+    // What waits outlives a crash too.
+    server.kill();
+    server.start_again().expect("a start");
+    std::fs::remove_file(&out).expect("the way is free");
+    let client = server.connect().await.expect("a connection");
+    until_job(&client, "stuck", "finished", limit).await;
+    let ids = delivered_ids(&out);
+    assert_eq!(ids.len() as u64, rows, "D1: every row arrives once");
+    assert!(ids.iter().enumerate().all(|(at, id)| *id == at as u64), "D1: every row arrives once");
+    let peak = peak_megabytes(server.pid());
+    println!("peak memory of the delivery {peak} MB");
+    assert!(peak < 1100, "the process took {peak} MB");
+}

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use thalweg_catalog::catalog::CatalogSnapshot;
-use thalweg_catalog::{Catalog, CatalogChange, CatalogTransaction, SqlError, SqlState};
+use thalweg_catalog::{Catalog, CatalogChange, CatalogTransaction, CrashPoint, SqlError, SqlState};
 
 const LOG: &str = "catalog/log";
 const SNAPSHOTS: &str = "catalog/snapshot";
@@ -104,7 +104,9 @@ impl CatalogLog {
         if catalog.version() != self.version {
             return Err(conflict().into());
         }
+        CrashPoint::BeforeCatalogCommit.pass();
         let (put, next) = self.put(catalog, changes).await?;
+        CrashPoint::AfterCatalogCommit.pass();
         if put == Put::Taken {
             let theirs = read_record(self.claim.store(), next.version()).await?.generation;
             return Err(if theirs > self.claim.generation() { self.claim.fenced_by(theirs) } else { conflict().into() });
@@ -126,7 +128,10 @@ impl CatalogLog {
                 Ok((put, next))
             }
             Err(error) => {
-                self.unsettled = Some(error.to_string());
+                // In a local store nothing is under way any more once the call has returned: a disk was full, say.
+                let store = self.claim.store();
+                let nothing = store.local_root().is_some() && matches!(store.get(&path).await, Err(StorageError::Missing { .. }));
+                self.unsettled = (!nothing).then(|| error.to_string());
                 Err(error)
             }
         }
@@ -146,6 +151,7 @@ impl CatalogLog {
         let path = snapshot_path(self.version);
         let record = SnapshotRecord { generation: self.claim.generation(), catalog: catalog.snapshot() };
         self.claim.publish(&path, seal(SNAPSHOT_KIND, &path, &record)?).await?;
+        CrashPoint::InCatalogSnapshot.pass();
         self.snapshots = [self.snapshots[1], self.version];
         let store = self.claim.store();
         let kept_from = self.snapshots[0];

@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use thalweg_catalog::WorkerIndex;
+use thalweg_catalog::{CrashPoint, WorkerIndex};
 
 pub(crate) const DATA: &str = "checkpoint/data";
 
@@ -156,6 +156,7 @@ impl CheckpointStore {
             files.push(FileEntry { name: file.name, path: upload.path, size, crc32, tail_crc32: file.tail_crc32 });
         }
         files.sort_by(|a, b| a.name.cmp(&b.name));
+        CrashPoint::AfterUpload.pass();
         Ok(WorkerFiles { worker, files })
     }
 
@@ -179,9 +180,11 @@ impl CheckpointStore {
             assert!(manifest.epoch >= newest.epoch, "CHECKPOINT-2: checkpoints never go back in time");
         }
         let path = manifest.number.path();
+        CrashPoint::BeforeManifest.pass();
         if self.claim.publish(&path, manifest.seal()?).await? == Put::Taken {
             return Err(StorageError::corrupt(&path, "it was put by someone else in our generation"));
         }
+        CrashPoint::AfterManifest.pass();
         let manifest = Arc::new(manifest);
         let mut state = self.state.lock();
         state.newest = Some(Arc::clone(&manifest));
@@ -210,7 +213,9 @@ impl CheckpointStore {
             let to = directory.join(&file.name);
             self.store().fetch_file(&file.path, file.content(), &to, kind_of(&file.name)).await
         });
-        futures::stream::iter(fetches).buffer_unordered(PARALLEL).try_collect().await
+        futures::stream::iter(fetches).buffer_unordered(PARALLEL).try_collect::<()>().await?;
+        CrashPoint::InRestore.pass();
+        Ok(())
     }
 
     pub(crate) fn claim(&self) -> &GenerationClaim {

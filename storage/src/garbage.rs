@@ -13,6 +13,7 @@ use crate::generation::Generation;
 use crate::manifest::{CheckpointManifest, CheckpointNumber, Lineage};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use thalweg_catalog::CrashPoint;
 
 /// How many checkpoints can be restored: the newest, and what to fall back to when asked.
 pub const CHECKPOINTS_KEPT: usize = 3;
@@ -70,10 +71,13 @@ impl CheckpointStore {
         stats.manifests_deleted = manifests.len();
         stats.objects_deleted = garbage.len();
         self.claim().check().await?;
+        CrashPoint::BeforeGarbage.pass();
         // Manifests first, the oldest first: at no moment is there one whose files are gone.
         manifests.sort_unstable();
         store.delete(manifests.iter().map(|n| n.path()).collect()).await?;
+        CrashPoint::InGarbage.pass();
         store.delete(garbage).await?;
+        CrashPoint::AfterGarbage.pass();
         let kept: BTreeSet<_> = kept.iter().map(|m| m.number).collect();
         self.state().lock().read.retain(|number, _| kept.contains(number) || *number > newest);
         Ok(stats)

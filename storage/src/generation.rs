@@ -17,6 +17,7 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use thalweg_catalog::CrashPoint;
 use uuid::Uuid;
 
 const FOLDER: &str = "generation";
@@ -81,6 +82,7 @@ impl GenerationClaim {
             }
             let claim = GenerationClaim { store: store.clone(), generation, _lock: lock };
             claim.check().await?;
+            CrashPoint::AfterClaim.pass();
             claim.forget_old().await;
             return Ok(claim);
         }

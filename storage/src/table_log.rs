@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use thalweg_catalog::{Delta, Epoch, ObjectId};
+use thalweg_catalog::{CrashPoint, Delta, Epoch, ObjectId};
 use tokio::sync::oneshot;
 
 const SEGMENTS: &str = "table_log/segment";
@@ -274,6 +274,7 @@ impl TableLog {
         {
             return Err(StorageError::corrupt(&start_path(first), "it was put by another process"));
         }
+        CrashPoint::InTableLogTruncation.pass();
         let dropped: BTreeMap<u64, Segment> = {
             let mut segments = self.shared.segments.lock();
             let kept = segments.split_off(&first);

@@ -10,8 +10,9 @@
 //!   objects do not grow: they are read once, when they are there. A followed file that shrinks, is replaced or vanishes is
 //!   an error that names it, since what was read of it could not be read again.
 //!
-//! Sink: one file for each checkpoint and writer that has rows, in the folder or under the URL `path`, named
-//! `<sink>-<epoch>-<writer>-of-<writers>.<extension>`. It gets its name only when it is whole and its checkpoint durable; a
+//! Sink: one file for each checkpoint and writer that has rows (several for one that has many, or when the folder could not be
+//! written to for a while), in the folder or under the URL `path`, named `<sink>-<epoch>-<writer>-of-<writers>.<extension>`
+//! after the last epoch in it. It gets its name only when it is whole and its checkpoint durable; a
 //! delivery whose name is there was made before and does nothing. So a reader that takes only files with such names sees
 //! every row exactly once. Takes append-only changes only: a row in a file can't be taken back.
 

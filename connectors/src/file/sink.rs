@@ -1,7 +1,7 @@
 //! The sink connector: one file for each checkpoint, under its final name only when it is whole.
 
 use super::compression::Compression;
-use super::location::{Location, io_error};
+use super::location::Location;
 use super::options::{FileFormat, FileSinkOptions};
 use crate::decode::Format;
 use crate::encode::{CsvRows, JsonRows, ParquetCompression, parquet_file};
@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thalweg_catalog::object::{ConnectorSpec, SinkMode};
-use thalweg_catalog::{Column, Epoch, SqlError, SqlResult, schema_of};
+use thalweg_catalog::{Column, CrashPoint, Epoch, SqlError, SqlResult, schema_of};
 
 /// Files that are written.
 #[derive(Clone, Debug)]
@@ -219,7 +219,7 @@ impl FileWriter {
         let Target::Folder(folder) = &self.target else { return Ok(()) };
         let (folder, names) = (folder.clone(), self.names.clone());
         blocking(move || {
-            let failed = |error: io::Error| io_error("write to", &folder.display(), &error);
+            let failed = |error: io::Error| folder_error("write to", &folder, &error);
             fs::create_dir_all(&folder).map_err(failed)?;
             for name in names_in(&folder).map_err(failed)? {
                 if names.is_staged(&name) {
@@ -238,6 +238,11 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> ConnectorResult<T> +
         .map_err(|error| ConnectorError::internal(format!("work on files was broken off: {error}")))?
 }
 
+/// Whatever the folder refuses for, its rows are kept and it is tried again: who gives it room or the right to write heals it.
+fn folder_error(what: &str, folder: &Path, error: &io::Error) -> ConnectorError {
+    ConnectorError::external(format!("can't {what} \"{}\": {error}", folder.display()))
+}
+
 fn names_in(folder: &Path) -> io::Result<Vec<String>> {
     fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
@@ -248,6 +253,7 @@ fn put_file(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     let mut file = File::create(&staged)?;
     file.write_all(content)?;
     file.sync_all()?;
+    CrashPoint::InDelivery.pass();
     fs::rename(&staged, folder.join(name))?;
     // The name is on disk when its folder is.
     File::open(folder)?.sync_all()
@@ -259,7 +265,7 @@ impl SinkWriter for FileWriter {
         let names = match &self.target {
             Target::Folder(folder) => {
                 let folder = folder.clone();
-                blocking(move || names_in(&folder).map_err(|error| io_error("list", &folder.display(), &error))).await?
+                blocking(move || names_in(&folder).map_err(|error| folder_error("list", &folder, &error))).await?
             }
             Target::Store { store, prefix } => {
                 let objects: Vec<_> =
@@ -279,7 +285,7 @@ impl SinkWriter for FileWriter {
             Target::Folder(folder) => {
                 let folder = folder.clone();
                 blocking(move || {
-                    let failed = |error: io::Error| io_error("write to", &folder.display(), &error);
+                    let failed = |error: io::Error| folder_error("write to", &folder, &error);
                     if folder.join(&name).try_exists().map_err(failed)? {
                         return Ok(());
                     }

@@ -171,6 +171,7 @@ pub fn transform<'scope>(
                     Packet::Empty => {}
                     Packet::Rows(delta) | Packet::RowsToAll { delta, .. } => {
                         figures.rows_in.fetch_add(delta.num_rows() as u64, Ordering::Relaxed);
+                        context.enter(cap.least().map_or(Epoch(0), |time| Epoch(*time)));
                         match guarded(|| logic.apply(delta)) {
                             Ok(deltas) => {
                                 for delta in deltas.into_iter().filter(|d| !d.is_empty()) {
@@ -333,6 +334,7 @@ impl Driver {
         }
         let watermarks = self.marks_in.advance();
         let input = EpochInput { epoch, ports: stashed.ports, watermarks };
+        self.context.enter(epoch);
         let stage = &mut self.stage;
         guarded(|| stage.begin(input))?;
         self.current = Some((epoch, stashed.capability));

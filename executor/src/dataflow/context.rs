@@ -2,16 +2,20 @@
 
 use super::hub::Hub;
 use crate::clock::Clock;
-use crate::engine::Shared;
+use crate::error::OperatorError;
 use crate::job::{JobShared, OperatorFigures};
 use crate::operator::{Dropped, RowErrors};
+use crate::row_errors::saved::{SavedBy, SavedErrors};
 use crate::row_errors::{ErrorRow, now_ms};
+use crate::shared::Shared;
 use std::cell::{Cell, RefCell};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
-use thalweg_catalog::{Epoch, ObjectId, VNODES, VNode};
+use thalweg_catalog::{CrashPoint, Epoch, ObjectId, VNODES, VNode};
 use thalweg_plan::{NodeId, PlanNode};
+use thalweg_storage::StorageResult;
 use thalweg_storage::state::OperatorState;
 use thalweg_storage::worker_store::WorkerStore;
 
@@ -31,6 +35,10 @@ pub struct WorkerContext {
     pub inputs: RefCell<BTreeMap<u64, Rc<dyn Fn()>>>,
     /// How far each operator with state has flushed.
     pub flushed: RefCell<BTreeMap<u64, Epoch>>,
+    /// The row errors of jobs that have had any.
+    errors: RefCell<HashMap<ObjectId, SavedErrors>>,
+    /// The newest checkpoint that was made here.
+    pub checkpoint: Cell<Epoch>,
     next_id: Cell<u64>,
     /// Jobs whose dataflow has gone, to be cleaned up after.
     pub gone: RefCell<Vec<ObjectId>>,
@@ -47,6 +55,8 @@ impl WorkerContext {
             hubs: RefCell::default(),
             inputs: RefCell::default(),
             flushed: RefCell::default(),
+            errors: RefCell::default(),
+            checkpoint: Cell::new(Epoch(0)),
             next_id: Cell::new(0),
             gone: RefCell::default(),
         }
@@ -61,6 +71,54 @@ impl WorkerContext {
     /// The first of this worker's shares of the key space: the owner of state that belongs to the worker as such.
     pub fn own_vnode(&self) -> VNode {
         (0..VNODES).map(VNode).find(|v| v.worker(self.workers).0 == self.index).expect("more vnodes than workers")
+    }
+
+    fn saved_by(&self) -> SavedBy {
+        SavedBy { worker: self.index as u32, workers: self.workers as u32, vnode: self.own_vnode() }
+    }
+
+    /// Takes an error of a job's row at an epoch: shows it, and saves it with the checkpoints that hold the epoch.
+    ///
+    /// # Errors
+    /// If state can't be read.
+    pub fn report(&self, epoch: Epoch, error: ErrorRow) -> Result<(), OperatorError> {
+        let later = self.shared.clock.next_checkpoint(self.checkpoint.get()).is_some_and(|checkpoint| epoch > checkpoint);
+        let mut errors = self.errors.borrow_mut();
+        let saved = match errors.entry(error.job) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(SavedErrors::new(&self.store, error.job, self.saved_by())?),
+        };
+        saved.report(error.clone(), later);
+        self.shared.errors.report(error);
+        Ok(())
+    }
+
+    /// Takes up the errors that a job had at the checkpoint that it goes on from.
+    ///
+    /// # Errors
+    /// If they can't be read.
+    pub fn restore_errors(&self, job: ObjectId) -> Result<(), OperatorError> {
+        if let Some(saved) = SavedErrors::restore(&self.store, job, self.saved_by(), &self.shared.errors)? {
+            self.errors.borrow_mut().insert(job, saved);
+        }
+        Ok(())
+    }
+
+    /// Writes all jobs' errors of everything through a checkpoint, which all operators have flushed at.
+    ///
+    /// # Errors
+    /// If the database refuses.
+    pub fn flush_errors(&self) -> StorageResult<()> {
+        self.errors.borrow_mut().values_mut().try_for_each(SavedErrors::flush)
+    }
+
+    /// Deletes all that a job has stored.
+    ///
+    /// # Errors
+    /// If the database refuses.
+    pub fn drop_job(&self, job: ObjectId) -> StorageResult<()> {
+        self.errors.borrow_mut().remove(&job);
+        self.store.drop_job(job)
     }
 
     /// The epoch through which every operator with state has flushed; `END` with none.
@@ -119,13 +177,20 @@ pub struct NodeContext {
     pub node: NodeId,
     /// The node's state.
     pub state: OperatorState,
+    /// The epoch of the rows that it works on.
+    epoch: Rc<Cell<Epoch>>,
 }
 
 impl NodeContext {
     /// The context of a node.
     pub fn new(job: &Rc<JobLocal>, node: &PlanNode) -> NodeContext {
         let state = job.worker.store.operator_state(job.shared.id, &node.path);
-        NodeContext { job: Rc::clone(job), node: node.id, state }
+        NodeContext { job: Rc::clone(job), node: node.id, state, epoch: Rc::new(Cell::new(job.start)) }
+    }
+
+    /// Says of which epoch the rows are that come next.
+    pub fn enter(&self, epoch: Epoch) {
+        self.epoch.set(epoch);
     }
 
     /// The plan's node.
@@ -160,7 +225,7 @@ impl NodeContext {
 
 impl RowErrors for NodeContext {
     fn report(&mut self, row: &str, reason: &str, weight: i64) {
-        self.job.worker.shared.errors.report(ErrorRow {
+        let error = ErrorRow {
             job: self.job.shared.id,
             operator: self.plan().path.clone(),
             split: None,
@@ -169,7 +234,10 @@ impl RowErrors for NodeContext {
             row: row.to_string(),
             count: weight,
             first_seen_ms: now_ms(),
-        });
+        };
+        if let Err(error) = self.worker().report(self.epoch.get(), error) {
+            self.job.shared.fail(super::adapter::chain(&error));
+        }
     }
 
     fn dropped(&mut self, why: Dropped, rows: u64) {
@@ -198,8 +266,10 @@ impl Participant {
     ///
     /// # Errors
     /// If state can't be written.
-    pub fn flush(&mut self, checkpoint: Epoch) -> thalweg_storage::StorageResult<()> {
+    pub fn flush(&mut self, checkpoint: Epoch) -> StorageResult<()> {
+        CrashPoint::BeforeFlush.pass();
         self.context.state.flush()?;
+        CrashPoint::AfterFlush.pass();
         self.flushed = checkpoint;
         self.context.worker().flushed.borrow_mut().insert(self.id, checkpoint);
         Ok(())
@@ -216,7 +286,7 @@ impl Participant {
     ///
     /// # Errors
     /// If state can't be written.
-    pub fn keep_within_budget(&self) -> thalweg_storage::StorageResult<()> {
+    pub fn keep_within_budget(&self) -> StorageResult<()> {
         let job = &self.context.job;
         let held = self.context.state.memory_bytes();
         self.context.figures().state_bytes.store(held as u64, std::sync::atomic::Ordering::Relaxed);

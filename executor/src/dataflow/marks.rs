@@ -33,7 +33,7 @@ impl MarkInputs {
     pub fn new(context: &NodeContext, senders: Vec<Vec<usize>>) -> Result<MarkInputs, OperatorError> {
         let saved = context.state.cell_table("watermarks", context.worker().own_vnode())?;
         let mut current = vec![Watermarks::new(); senders.len()];
-        for (name, value) in saved.entries() {
+        for (name, value) in saved.entries()? {
             let (Ok(name), Ok(value)) = (<[u8; 16]>::try_from(name), <[u8; 8]>::try_from(value)) else {
                 return Err(OperatorError::Invariant("MARKS-1", "a saved watermark is not as it was written".into()));
             };

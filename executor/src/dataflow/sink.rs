@@ -2,11 +2,13 @@
 //!
 //! State: the sink log, which holds at each checkpoint every change up to it that the target is not known to have. A sink
 //! that delivers at checkpoints is given a checkpoint's changes once its manifest is durable; one that delivers at once is
-//! given each epoch's, and after a restart gets again what the log holds.
+//! given each epoch's, and after a restart gets again what the log holds. Bounded in memory: changes that the writer has no
+//! room for are in the log only, and a segment of the log leaves memory when it is stored.
 
 use super::adapter::Stage;
 use super::context::NodeContext;
-use crate::delivery::{LogEntry, SinkHandle};
+use crate::delivery::progress::{SinkHandle, WAITING_BYTES_MAX, bytes_of};
+use crate::delivery::segment::{self, SegmentName};
 use crate::error::OperatorError;
 use crate::operator::{EpochInput, Output, Progress, Watermarks};
 use arrow::array::{Int64Array, UInt32Array};
@@ -17,6 +19,9 @@ use thalweg_catalog::{Delta, Epoch};
 use thalweg_connectors::SinkBatch;
 use thalweg_storage::state::{CellTable, RowCodec};
 
+/// A segment of the log takes no further changes once it is this large, in bytes.
+const SEGMENT_BYTES: usize = 1 << 20;
+
 /// The operator.
 pub struct Sink {
     context: NodeContext,
@@ -26,18 +31,23 @@ pub struct Sink {
     handle: SinkHandle,
     /// Changes that are not in the log yet, oldest first.
     unlogged: VecDeque<SinkBatch>,
+    unlogged_bytes: usize,
+    /// The epoch through which the writer has been handed all changes, or they have been postponed.
+    handed: Epoch,
 }
 
 impl Sink {
-    /// Opens the log and hands what it holds to the writer.
+    /// Opens the log and leaves what it holds to the writer.
     ///
     /// # Errors
     /// If the log can't be read.
     pub fn new(context: NodeContext, mode: SinkMode, key: &[usize], handle: SinkHandle) -> Result<Sink, OperatorError> {
         let log = context.state.cell_table("log", context.worker().own_vnode())?;
-        let entries = log.entries().iter().map(|(name, value)| LogEntry::decode(name, value)).collect::<Result<_, _>>()?;
-        handle.restore(entries);
-        Ok(Sink { context, mode, key: key.to_vec(), log, handle, unlogged: VecDeque::new() })
+        for name in log.names() {
+            handle.postpone(SegmentName::from_bytes(&name)?, log.stored(&name));
+        }
+        let (unlogged, unlogged_bytes, handed) = (VecDeque::new(), 0, Epoch(0));
+        Ok(Sink { context, mode, key: key.to_vec(), log, handle, unlogged, unlogged_bytes, handed })
     }
 
     /// An epoch's net change as the sink's mode wants it.
@@ -58,9 +68,56 @@ impl Sink {
 
     /// Drops what the target has.
     fn forget_delivered(&mut self) {
-        let delivered = self.handle.delivered();
-        while self.unlogged.front().is_some_and(|batch| batch.epoch <= delivered) {
-            self.unlogged.pop_front();
+        let delivered = self.handle.delivered().min(self.handed);
+        while self.take_unlogged(|batch| batch.epoch <= delivered).is_some() {}
+    }
+
+    /// Hands over what has not been, as far as the writer has room for it.
+    fn hand_over(&mut self) {
+        let next = self.unlogged.partition_point(|batch| batch.epoch <= self.handed);
+        for batch in self.unlogged.range(next..) {
+            if !self.handle.has_room() {
+                return;
+            }
+            self.handed = batch.epoch;
+            self.handle.send(batch.clone());
+        }
+    }
+
+    /// Puts changes up to an epoch into the log, and leaves to the writer those that it has not been handed.
+    fn log_through(&mut self, epoch: Epoch) -> Result<(), OperatorError> {
+        while let Some(first) = self.unlogged.front().filter(|batch| batch.epoch <= epoch) {
+            let limit = if first.epoch <= self.handed { epoch.min(self.handed) } else { epoch };
+            let (mut batches, mut bytes, mut through) = (vec![], 0, first.epoch);
+            while bytes < SEGMENT_BYTES
+                && let Some(batch) = self.take_unlogged(|batch| batch.epoch <= limit)
+            {
+                bytes += bytes_of(&batch);
+                through = batch.epoch;
+                batches.push(batch);
+            }
+            let worker = self.context.worker();
+            let name = SegmentName { through, writer: worker.index as u32, writers: worker.workers as u32 };
+            self.log.put(&name.to_bytes(), &segment::encode(&batches)?);
+            if through > self.handed {
+                self.handed = through;
+                self.handle.postpone(name, self.log.stored(&name.to_bytes()));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_unlogged(&mut self, wanted: impl Fn(&SinkBatch) -> bool) -> Option<SinkBatch> {
+        self.unlogged.front().filter(|batch| wanted(batch))?;
+        let batch = self.unlogged.pop_front()?;
+        self.unlogged_bytes -= bytes_of(&batch);
+        Some(batch)
+    }
+
+    /// Fails the job if the log can't be written.
+    fn log_or_fail(&mut self, epoch: Epoch) {
+        if let Err(error) = self.log_through(epoch) {
+            self.context.job.shared.fail(super::adapter::chain(&error));
         }
     }
 }
@@ -75,9 +132,14 @@ impl Stage for Sink {
         if !net.is_empty() {
             let (batch, weights) = net.into_parts();
             let batch = SinkBatch { epoch: input.epoch, batch, weights };
+            self.handle.note_rows(input.epoch);
             self.forget_delivered();
-            self.unlogged.push_back(batch.clone());
-            self.handle.send(batch);
+            self.unlogged_bytes += bytes_of(&batch);
+            self.unlogged.push_back(batch);
+            self.hand_over();
+            if self.unlogged_bytes > WAITING_BYTES_MAX {
+                self.log_through(input.epoch)?;
+            }
         }
         Ok(())
     }
@@ -87,23 +149,22 @@ impl Stage for Sink {
     }
 
     fn completed(&mut self, epoch: Epoch, _watermarks: &Watermarks) {
+        self.hand_over();
+        if epoch == Epoch::END {
+            // The operator goes now, and the writer still has to know of everything.
+            self.log_or_fail(epoch);
+        }
         self.handle.complete(epoch);
     }
 
     fn before_flush(&mut self, checkpoint: Epoch) {
         self.forget_delivered();
-        let delivered = self.handle.delivered();
-        for (name, _) in self.log.entries() {
-            if LogEntry::epoch_of(&name).is_some_and(|epoch| epoch <= delivered) {
+        for name in self.log.names() {
+            if SegmentName::from_bytes(&name).is_ok_and(|segment| self.handle.has_delivered(segment)) {
                 self.log.remove(&name);
             }
         }
-        let (own, all) = (self.context.worker().index, self.context.worker().workers);
-        while self.unlogged.front().is_some_and(|batch| batch.epoch <= checkpoint) {
-            let Some(batch) = self.unlogged.pop_front() else { break };
-            let (name, value) = LogEntry { batch, writer: own, writers: all }.encode();
-            self.log.put(&name, &value);
-        }
+        self.log_or_fail(checkpoint);
     }
 }
 

@@ -70,7 +70,7 @@ pub fn saved_splits(cells: &CellTable) -> Result<BTreeMap<SplitId, SplitState>, 
     let damaged =
         |e: &dyn std::fmt::Display| OperatorError::Invariant("SOURCE-1", format!("a saved position can't be read: {e}"));
     cells
-        .entries()
+        .entries()?
         .into_iter()
         .map(|(name, value)| {
             let split = String::from_utf8(name).map_err(|e| damaged(&e))?;
@@ -206,8 +206,9 @@ impl Source {
 
     fn take_rows(&mut self, taken: SourceBatch, gate: &mut Gate<'_>) -> Result<(), OperatorError> {
         let rows = taken.batch.num_rows();
+        let epoch = gate.epoch().unwrap_or(self.context.clock().open());
         for error in taken.errors {
-            self.context.worker().shared.errors.report(ErrorRow {
+            let error = ErrorRow {
                 job: self.context.job.shared.id,
                 operator: self.name.clone(),
                 split: Some(taken.split.to_string()),
@@ -216,7 +217,8 @@ impl Source {
                 row: error.excerpt,
                 count: 1,
                 first_seen_ms: now_ms(),
-            });
+            };
+            self.context.worker().report(epoch, error)?;
         }
         let newest = match &self.watermark {
             Some(spec) => newest_time(spec, &taken.batch)?,

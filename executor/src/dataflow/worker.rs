@@ -2,8 +2,9 @@
 
 use super::build::build;
 use super::context::{JobLocal, WorkerContext};
-use crate::engine::Shared;
+use crate::error::OperatorError;
 use crate::job::JobShared;
+use crate::shared::Shared;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::Thread;
 use std::time::Duration;
-use thalweg_catalog::{Epoch, ObjectId};
+use thalweg_catalog::{CrashPoint, Epoch, ObjectId};
 use thalweg_storage::StorageResult;
 use thalweg_storage::worker_store::{WorkerStore, WorkerStoreOptions};
 use timely::WorkerConfig;
@@ -35,6 +36,13 @@ pub enum Command {
         /// The job.
         id: ObjectId,
         /// Told when nothing is left of it.
+        done: UnboundedSender<()>,
+    },
+    /// Deletes the state of all other jobs than these: they were dropped when nobody could clean up after them any more.
+    Sweep {
+        /// The jobs that there are.
+        jobs: Arc<BTreeSet<ObjectId>>,
+        /// Told when it is done.
         done: UnboundedSender<()>,
     },
     /// Ends the thread.
@@ -146,8 +154,6 @@ struct Loop {
     checkpoints: PathBuf,
     inbox: Receiver<Command>,
     flushed: UnboundedSender<Flushed>,
-    /// The newest checkpoint that was made here.
-    checkpoint: Epoch,
     /// The open epoch when inputs were woken last.
     woken_at: Epoch,
     /// Jobs whose dataflow is here.
@@ -163,16 +169,7 @@ impl Loop {
         inbox: Receiver<Command>,
         flushed: UnboundedSender<Flushed>,
     ) -> Loop {
-        Loop {
-            context,
-            checkpoints,
-            inbox,
-            flushed,
-            checkpoint: Epoch(0),
-            woken_at: Epoch(0),
-            alive: BTreeSet::new(),
-            dropping: vec![],
-        }
+        Loop { context, checkpoints, inbox, flushed, woken_at: Epoch(0), alive: BTreeSet::new(), dropping: vec![] }
     }
 
     fn run(mut self, worker: &mut Worker) {
@@ -205,7 +202,12 @@ impl Loop {
     fn obey(&mut self, command: Command, worker: &mut Worker) {
         match command {
             Command::Build { job, restored, done } => {
-                if !restored && let Err(error) = self.context.store.drop_job(job.id) {
+                let made_ready = if restored {
+                    self.context.restore_errors(job.id)
+                } else {
+                    self.context.drop_job(job.id).map_err(OperatorError::from)
+                };
+                if let Err(error) = made_ready {
                     job.fail(super::adapter::chain(&error));
                 }
                 self.alive.insert(job.id);
@@ -221,19 +223,29 @@ impl Loop {
                 let inputs: Vec<_> = self.context.inputs.borrow().values().cloned().collect();
                 inputs.iter().for_each(|wake| wake());
             }
+            Command::Sweep { jobs, done } => {
+                let stored: BTreeSet<ObjectId> = self.context.store.tables().iter().map(|table| table.job).collect();
+                for id in stored.difference(&jobs) {
+                    drop_state(&self.context, *id);
+                }
+                let _ = done.send(());
+            }
             Command::Stop => unreachable!("taken by the loop"),
         }
     }
 
     /// Makes the worker's part of an announced checkpoint, once all operators have flushed.
     fn make_checkpoint(&mut self) {
-        let Some(epoch) = self.context.shared.clock.next_checkpoint(self.checkpoint) else { return };
+        let Some(epoch) = self.context.shared.clock.next_checkpoint(self.context.checkpoint.get()) else { return };
         if self.context.flushed_all() < epoch {
             return;
         }
-        self.checkpoint = epoch;
+        self.context.checkpoint.set(epoch);
         let directory = self.checkpoints.join(epoch.to_string());
-        let made = self.context.store.checkpoint(&directory).map(|()| directory);
+        CrashPoint::BeforeStateCopy.pass();
+        let flushed = self.context.flush_errors();
+        let made = flushed.and_then(|()| self.context.store.checkpoint(&directory)).map(|()| directory);
+        CrashPoint::AfterStateCopy.pass();
         let _ = self.flushed.send(Flushed { worker: self.context.index, epoch, directory: made });
     }
 
@@ -248,11 +260,16 @@ impl Loop {
             if alive.contains(id) || checkpoint_running {
                 return true;
             }
-            if let Err(error) = context.store.drop_job(*id) {
-                tracing::error!(job = id.0, error = super::adapter::chain(&error), "could not drop a job's state");
-            }
+            drop_state(context, *id);
             let _ = done.send(());
             false
         });
+    }
+}
+
+/// Deletes a dropped job's state. What could not be deleted goes at the next start.
+fn drop_state(context: &WorkerContext, id: ObjectId) {
+    if let Err(error) = context.drop_job(id) {
+        tracing::error!(job = id.0, error = super::adapter::chain(&error), "could not drop a job's state");
     }
 }

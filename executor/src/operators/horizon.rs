@@ -28,7 +28,7 @@ impl Horizon {
     /// If state can't be read.
     pub fn open(state: &OperatorState) -> Result<Horizon, OperatorError> {
         let cell = state.cell_table("horizon", VNode(0))?;
-        let value = match cell.get(CELL) {
+        let value = match cell.get(CELL)? {
             None => i64::MIN,
             Some(bytes) => i64::from_le_bytes(
                 bytes

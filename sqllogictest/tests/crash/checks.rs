@@ -1,6 +1,6 @@
 //! What must hold after every start, and at the end.
 
-use crate::inputs::Rows;
+use crate::inputs::{BAD_EVERY, Rows};
 use crate::table::difference;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -15,12 +15,37 @@ use tokio_postgres::Client;
 const LIMIT: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// What is wrong with a row for the view `faults`.
+pub const FAULT: &str = "v % 50 = 0";
+
 const SUMS: &str = "SELECT k, count(*) AS n, sum(v) AS s, min(v) AS low, max(v) AS high FROM everything GROUP BY k";
 const PAIRS: &str = "SELECT t.id, f.v FROM t JOIN from_file AS f ON t.id = f.id";
 
 /// Every job runs, or is on its way: none has failed.
 pub async fn jobs_run(client: &Client) {
-    until(client, "SELECT count(*) FROM thalweg.jobs WHERE state = 'running'", "8", LIMIT).await;
+    until(client, "SELECT count(*) FROM thalweg.jobs WHERE state <> 'running'", "0", LIMIT).await;
+}
+
+/// S27: a view's error is there as long as its row is, and once.
+pub async fn errors_are_those_of_the_rows(client: &Client) {
+    let sql = format!(
+        "SELECT (SELECT coalesce(sum(count), 0) FROM thalweg.errors WHERE job = 'faults') - (SELECT count(*) FROM t WHERE {FAULT})"
+    );
+    until(client, &sql, "0", LIMIT).await;
+}
+
+/// Every line that can't be read is told of, once.
+pub async fn bad_lines_are_told_of_once(client: &Client, lines: &Rows) {
+    let bad = lines.keys().filter(|id| **id % BAD_EVERY == 0).count();
+    let sql = "SELECT count(*) || ' ' || sum(count) FROM thalweg.errors WHERE job = 'from_file'";
+    until(client, sql, &format!("{bad} {bad}"), LIMIT).await;
+}
+
+/// D1: no file of the file sink has a row that another has.
+pub fn files_double_nothing(folder: &Path) {
+    let found = read_files(folder);
+    let by_id: Rows = found.iter().copied().collect();
+    assert!(found.len() == by_id.len(), "D1: {} rows of the file sink are doubled", found.len() - by_id.len());
 }
 
 /// S3: views equal their queries over their inputs, all read in one statement and so at one epoch.
@@ -38,6 +63,7 @@ pub async fn views_equal_their_queries(client: &Client) {
 /// Every line and every record is there, once.
 pub async fn inputs_are_whole(client: &Client, lines: &Rows, records: &Rows) {
     for (relation, expected) in [("from_file", lines), ("from_topic", records)] {
+        // Without a broker, `from_topic` is a table that nobody writes to.
         let deadline = Instant::now() + LIMIT;
         loop {
             let sql = format!("SELECT id, k, v FROM {relation}");

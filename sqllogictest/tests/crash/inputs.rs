@@ -21,6 +21,9 @@ const FIRST_US: i64 = 1_704_067_200_000_000;
 /// Keys are from 0 to this.
 pub const KEYS: i32 = 50;
 
+/// A line in so many is followed by one that can't be read.
+pub const BAD_EVERY: i64 = 50;
+
 /// A thread that adds lines to a file.
 pub struct FileInput {
     stop: Arc<AtomicBool>,
@@ -44,11 +47,14 @@ impl FileInput {
                     let ms = (FIRST_US + id * 100_000) / 1000;
                     text.push_str(&format!("{{\"id\": {id}, \"k\": {k}, \"v\": {v}, \"ts\": {ms}}}\n"));
                     rows.insert(id, (k, v));
+                    if id % BAD_EVERY == 0 {
+                        text.push_str(&format!("line {id} is no JSON\n"));
+                    }
                 }
                 // Lines are cut in two now and then: a reader must wait for the rest.
                 let cut = random.random_range(0..=text.len());
                 file.write_all(&text.as_bytes()[..cut]).expect("written");
-                std::thread::sleep(Duration::from_millis(random.random_range(0..10)));
+                std::thread::sleep(Duration::from_millis(random.random_range(0..50)));
                 file.write_all(&text.as_bytes()[cut..]).expect("written");
             }
             rows
@@ -89,6 +95,7 @@ impl TopicInput {
                 let record = FutureRecord::to(&topic).payload(&text).key(&key);
                 runtime.block_on(producer.send(record, Duration::from_secs(60))).expect("the broker took it");
                 rows.insert(id, (k, v));
+                std::thread::sleep(Duration::from_millis(random.random_range(0..10)));
             }
             rows
         });

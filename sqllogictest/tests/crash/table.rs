@@ -14,12 +14,33 @@ pub struct TableModel {
     in_doubt: Option<Rows>,
     next: i64,
     random: StdRng,
+    /// Whether the definitions that come and go are there.
+    defined: bool,
+}
+
+/// How a server came to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Death {
+    /// At its point.
+    Crashed,
+    /// From outside.
+    Killed,
+}
+
+/// How long a server that has broken a connection may take to be gone.
+const GONE_MAX: Duration = Duration::from_secs(10);
+
+/// A statement failed, which only a crash may cause.
+pub fn died(server: &mut Server, sql: &str, error: &tokio_postgres::Error) -> Death {
+    let crashed = server.wait_for_crash(GONE_MAX).unwrap_or_else(|e| panic!("{sql}: {error:?}: {e}"));
+    assert!(crashed, "{sql}: {error:?}, and the server still runs");
+    Death::Crashed
 }
 
 impl TableModel {
     /// An empty table.
     pub fn new(seed: u64) -> TableModel {
-        TableModel { sure: Rows::new(), in_doubt: None, next: 0, random: StdRng::seed_from_u64(seed) }
+        TableModel { sure: Rows::new(), in_doubt: None, next: 0, random: StdRng::seed_from_u64(seed), defined: false }
     }
 
     /// How many rows it has.
@@ -27,21 +48,42 @@ impl TableModel {
         self.sure.len()
     }
 
-    /// Sends statements until the server has lived for so long and is killed, in the middle of one if it falls so.
-    pub async fn change_until_killed(&mut self, client: &Client, server: &mut Server, life: Duration) {
+    /// Sends statements until the server has lived for so long and is killed, or has died before, in the middle of one if it falls so.
+    pub async fn change_until_dead(&mut self, client: &Client, server: &mut Server, life: Duration) -> Death {
         let end = Instant::now() + life;
         loop {
             let (sql, after) = self.statement();
             let left = end.saturating_duration_since(Instant::now());
             match tokio::time::timeout(left, client.batch_execute(&sql)).await {
                 Ok(Ok(())) => self.sure = after,
-                Ok(Err(error)) => panic!("{sql}: {error:?}"),
+                Ok(Err(error)) => {
+                    self.in_doubt = Some(after);
+                    return died(server, &sql, &error);
+                }
                 Err(_) => {
                     server.kill();
                     self.in_doubt = Some(after);
-                    return;
+                    return Death::Killed;
                 }
             }
+            for sql in self.definitions() {
+                if let Err(error) = client.batch_execute(sql).await {
+                    return died(server, sql, &error);
+                }
+            }
+        }
+    }
+
+    /// Statements that change the catalog, with and without a job: each is undone by the next call.
+    fn definitions(&mut self) -> [&'static str; 2] {
+        self.defined = !self.defined;
+        if self.defined {
+            [
+                "CREATE VIEW passing AS SELECT k FROM t",
+                "CREATE MATERIALIZED VIEW scratch AS SELECT k, count(*) AS n FROM t GROUP BY k",
+            ]
+        } else {
+            ["DROP VIEW passing", "DROP MATERIALIZED VIEW scratch"]
         }
     }
 
@@ -70,6 +112,13 @@ impl TableModel {
             }
         };
         (sql, after)
+    }
+
+    /// Removes what comes and goes, in whichever state the crash has left it.
+    pub async fn undefine(&mut self, client: &Client) {
+        let sql = "DROP VIEW IF EXISTS passing; DROP MATERIALIZED VIEW IF EXISTS scratch";
+        client.batch_execute(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+        self.defined = false;
     }
 
     /// Reads the table, which must be one of the two that it can be, and goes on from it.

@@ -1,8 +1,9 @@
 //! A few named values: source positions, watermarks, sink logs.
 //!
-//! All in memory, never evicted: there are as many as a source has partitions or a sink has undelivered segments.
+//! Small values are all in memory: there are as many as a source has partitions. A value that is larger than a page of text is a
+//! sink log's segment: it leaves memory when it is stored, and is read back by whoever delivers it.
 
-use super::database::{BatchWriter, Database, PREFIX_BYTES, vnode_of};
+use super::database::{BatchWriter, Database, PREFIX_BYTES, stored_key, vnode_of};
 use super::directory::StoredTable;
 use super::{FlushStats, StateTable};
 use crate::error::{StorageError, StorageResult};
@@ -12,9 +13,29 @@ use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_catalog::VNode;
 
-/// Bytes by name, all in memory, written at flushes.
+/// A value with more bytes than this is not kept in memory once it is stored.
+const KEPT_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes by name, written at flushes.
 pub struct CellTable {
     cells: Rc<RefCell<Cells>>,
+}
+
+/// Where a value is once it has been flushed, to be read on any thread.
+#[derive(Clone)]
+pub struct StoredCell {
+    database: Arc<Database>,
+    key: Vec<u8>,
+}
+
+impl StoredCell {
+    /// The value; none if it has not been flushed, or has been removed.
+    ///
+    /// # Errors
+    /// If the database can't be read.
+    pub fn read(&self) -> StorageResult<Option<Vec<u8>>> {
+        Ok(self.database.get(&self.key)?.map(|value| value.to_vec()))
+    }
 }
 
 pub(crate) struct Cells {
@@ -29,9 +50,28 @@ pub(crate) struct Cells {
 }
 
 struct CellValue {
-    value: Option<Vec<u8>>,
+    value: Value,
     /// Under which vnode it is stored, if it is: not the owner's after a rescale, until it is next written.
     stored: Option<VNode>,
+}
+
+enum Value {
+    Kept(Vec<u8>),
+    /// It is stored, and too large to be kept.
+    Stored,
+    /// It has been removed, and may still be stored.
+    Gone,
+}
+
+impl Value {
+    /// A value that is stored.
+    fn of_stored(value: &[u8]) -> Value {
+        if value.len() > KEPT_BYTES_MAX { Value::Stored } else { Value::Kept(value.to_vec()) }
+    }
+
+    fn kept(&self) -> Option<&[u8]> {
+        if let Value::Kept(value) = self { Some(value) } else { None }
+    }
 }
 
 impl CellTable {
@@ -44,8 +84,8 @@ impl CellTable {
             Cells { table, owner, values: BTreeMap::new(), dirty: BTreeSet::new(), bytes: 0, database: Arc::clone(&database) };
         database.scan_prefix(&cells.table.table_id.to_be_bytes(), |key, value| {
             let name = key.get(PREFIX_BYTES..).unwrap_or_default().to_vec();
-            let cell = CellValue { value: Some(value.to_vec()), stored: Some(vnode_of(key)?) };
-            cells.bytes += cell_bytes(&name, value.len());
+            let cell = CellValue { value: Value::of_stored(value), stored: Some(vnode_of(key)?) };
+            cells.bytes += cell_bytes(&name, &cell.value);
             if cells.values.insert(name, cell).is_some() {
                 return Err(StorageError::Shape {
                     table: cells.table.path(),
@@ -59,8 +99,21 @@ impl CellTable {
     }
 
     /// The value of this name.
-    pub fn get(&self, name: &[u8]) -> Option<Vec<u8>> {
-        self.cells.borrow().values.get(name).and_then(|cell| cell.value.clone())
+    ///
+    /// # Errors
+    /// If the database can't be read.
+    pub fn get(&self, name: &[u8]) -> StorageResult<Option<Vec<u8>>> {
+        let cells = self.cells.borrow();
+        match cells.values.get(name).map(|cell| &cell.value) {
+            Some(Value::Kept(value)) => Ok(Some(value.clone())),
+            Some(Value::Stored) => cells.stored(name).read(),
+            Some(Value::Gone) | None => Ok(None),
+        }
+    }
+
+    /// Where the value of this name is once it has been flushed.
+    pub fn stored(&self, name: &[u8]) -> StoredCell {
+        self.cells.borrow().stored(name)
     }
 
     /// Sets a value.
@@ -73,25 +126,40 @@ impl CellTable {
         self.cells.borrow_mut().set(name, None);
     }
 
-    /// All names and values, by name. After a rescale it can hold values of several former workers, whose names then must not
-    /// clash.
-    pub fn entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+    /// All names, in order. After a rescale it can hold values of several former workers, whose names then must not clash.
+    pub fn names(&self) -> Vec<Vec<u8>> {
         let cells = self.cells.borrow();
-        cells.values.iter().filter_map(|(name, cell)| Some((name.clone(), cell.value.clone()?))).collect()
+        let there = cells.values.iter().filter(|(_, cell)| !matches!(cell.value, Value::Gone));
+        there.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// All names and values, by name.
+    ///
+    /// # Errors
+    /// If the database can't be read.
+    pub fn entries(&self) -> StorageResult<Vec<(Vec<u8>, Vec<u8>)>> {
+        let mut entries = vec![];
+        for name in self.names() {
+            if let Some(value) = self.get(&name)? {
+                entries.push((name, value));
+            }
+        }
+        Ok(entries)
     }
 }
 
-fn cell_bytes(name: &[u8], value: usize) -> usize {
-    size_of::<(Vec<u8>, CellValue)>() * 3 / 2 + name.len() + value
+fn cell_bytes(name: &[u8], value: &Value) -> usize {
+    size_of::<(Vec<u8>, CellValue)>() * 3 / 2 + name.len() + value.kept().map_or(0, <[u8]>::len)
 }
 
 impl Cells {
     fn set(&mut self, name: &[u8], value: Option<&[u8]>) {
         let stored = match self.values.get(name) {
             // What changes nothing is not written again.
-            Some(old) if old.value.as_deref() == value => return,
+            Some(old) if value.is_some() && old.value.kept() == value => return,
+            Some(old) if value.is_none() && matches!(old.value, Value::Gone) => return,
             Some(old) => {
-                self.bytes -= cell_bytes(name, old.value.as_ref().map_or(0, Vec::len));
+                self.bytes -= cell_bytes(name, &old.value);
                 old.stored
             }
             None if value.is_none() => return,
@@ -102,9 +170,15 @@ impl Cells {
             self.dirty.remove(name);
             return;
         }
-        self.bytes += cell_bytes(name, value.map_or(0, <[u8]>::len));
-        self.values.insert(name.to_vec(), CellValue { value: value.map(<[u8]>::to_vec), stored });
+        let value = value.map_or(Value::Gone, |value| Value::Kept(value.to_vec()));
+        self.bytes += cell_bytes(name, &value);
+        self.values.insert(name.to_vec(), CellValue { value, stored });
         self.dirty.insert(name.to_vec());
+    }
+
+    fn stored(&self, name: &[u8]) -> StoredCell {
+        let vnode = self.values.get(name).and_then(|cell| cell.stored).unwrap_or(self.owner);
+        StoredCell { database: Arc::clone(&self.database), key: stored_key(self.table.table_id, vnode, name, &[]) }
     }
 }
 
@@ -119,22 +193,23 @@ impl StateTable for RefCell<Cells> {
         let mut writer = BatchWriter::new(&cells.database);
         for name in std::mem::take(&mut cells.dirty) {
             let Some(cell) = cells.values.get_mut(&name) else { continue };
-            let gone = cell.value.is_none();
+            let gone = matches!(cell.value, Value::Gone);
             if let Some(vnode) = cell.stored
                 && (gone || vnode != cells.owner)
             {
                 writer.delete(table, vnode, &name, &[])?;
             }
-            match &cell.value {
-                Some(value) => {
-                    writer.put(table, cells.owner, &name, &[], value)?;
-                    cell.stored = Some(cells.owner);
-                }
-                None => {
-                    cells.bytes -= cell_bytes(&name, 0);
-                    cells.values.remove(&name);
-                }
+            cells.bytes -= cell_bytes(&name, &cell.value);
+            if gone {
+                cells.values.remove(&name);
+                continue;
             }
+            if let Value::Kept(value) = &cell.value {
+                writer.put(table, cells.owner, &name, &[], value)?;
+                cell.stored = Some(cells.owner);
+                cell.value = Value::of_stored(value);
+            }
+            cells.bytes += cell_bytes(&name, &cell.value);
         }
         writer.finish()
     }

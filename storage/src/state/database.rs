@@ -10,6 +10,7 @@ use parking_lot::RwLock;
 use rocksdb::{DB, DBPinnableSlice, DBRawIterator, ReadOptions, Snapshot, WriteBatch, WriteOptions};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use thalweg_catalog::{Epoch, VNode};
 
 /// Where the directory of tables is kept.
@@ -76,6 +77,11 @@ pub(crate) fn damaged(reason: impl Into<String>) -> StorageError {
     StorageError::Corrupt { path: "the state database".to_string(), reason: reason.into() }
 }
 
+/// What RocksDB says when there is no room.
+const DISK_FULL: &str = "No space left on device";
+/// How long to wait until the disk is looked at again.
+const DISK_FULL_WAIT: Duration = Duration::from_millis(500);
+
 fn failed(action: &'static str) -> impl Fn(rocksdb::Error) -> StorageError {
     move |source| StorageError::Database { action, source }
 }
@@ -109,13 +115,25 @@ impl Database {
         &self.db
     }
 
-    /// Writes a batch, without a log.
-    pub(crate) fn write(&self, batch: WriteBatch) -> StorageResult<()> {
+    /// Writes a batch, without a log. Waits while the disk is full: what is in the batch is nowhere else, and nobody who needs state
+    /// could go on.
+    pub(crate) fn write(&self, mut batch: WriteBatch) -> StorageResult<()> {
         let mut options = WriteOptions::default();
         options.disable_wal(true);
-        let written = self.db.write_opt(batch, &options).map_err(failed("write"));
-        self.writes.fetch_add(1, Ordering::Release);
-        written
+        loop {
+            let again = WriteBatch::from_data(batch.data());
+            match self.db.write_opt(batch, &options) {
+                Err(error) if error.as_ref().contains(DISK_FULL) => {
+                    tracing::error!(%error, "the disk with the state is full; waiting for room");
+                    std::thread::sleep(DISK_FULL_WAIT);
+                    batch = again;
+                }
+                written => {
+                    self.writes.fetch_add(1, Ordering::Release);
+                    return written.map_err(failed("write"));
+                }
+            }
+        }
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> StorageResult<Option<DBPinnableSlice<'_>>> {

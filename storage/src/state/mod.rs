@@ -14,7 +14,7 @@ pub mod sorted;
 pub mod testing;
 pub mod view;
 
-pub use cell::CellTable;
+pub use cell::{CellTable, StoredCell};
 pub use codec::{EncodedRows, RowCodec};
 pub use directory::{StoredTable, TableKind};
 pub use group::{GroupTable, Slot};
@@ -146,7 +146,7 @@ impl OperatorState {
         Ok(handle)
     }
 
-    /// A small table of bytes by name, all in memory. Its entries belong to `owner`, by which they move on a rescale.
+    /// A small table of bytes by name. Its entries belong to `owner`, by which they move on a rescale.
     ///
     /// # Errors
     /// If it can't be read.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
+use thalweg_catalog::CrashPoint;
 
 /// What the writer needs of a file. A trait so that a test can have it fail.
 pub(super) trait LogFile: Send {
@@ -91,6 +92,7 @@ impl SegmentWriter {
                 None => self.write(&group),
             };
             self.shared.answer(group, result);
+            CrashPoint::AfterAcknowledgement.pass();
         }
     }
 
@@ -103,10 +105,12 @@ impl SegmentWriter {
         if let Err(error) = self.file.write_at(&frame, self.end) {
             return Err(self.take_back(error));
         }
+        CrashPoint::BeforeTableLogSync.pass();
         let synced = self.file.sync().map_err(|e| StorageError::file("sync", &self.path, e));
         // After the sync, GENERATION-1: whoever takes over after this look finds the frame.
         let checked = synced.and_then(|()| self.shared.claim.check_blocking().unwrap_or(Ok(())));
         checked.map_err(|e| self.shared.break_with(&e))?;
+        CrashPoint::AfterTableLogSync.pass();
         self.end += frame.len() as u64;
         let last_epoch = group.last().map(|a| a.epoch);
         let generation = self.shared.claim.generation();

@@ -109,7 +109,7 @@ fn contents(store: &WorkerStore) -> [usize; 5] {
             })
             .unwrap();
     }
-    let cells = state.cell_table("positions", VNode(0)).unwrap().entries().len();
+    let cells = state.cell_table("positions", VNode(0)).unwrap().entries().unwrap().len();
     let view = |relation: u32, key: &[usize]| {
         let state = store.operator_state(ObjectId(relation), "materialize");
         let reader = state.view_table(ObjectId(relation), view_schema(), key).unwrap().reader();

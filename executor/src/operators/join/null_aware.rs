@@ -30,7 +30,7 @@ impl NullAware {
     pub fn open(context: &Context) -> Result<NullAware, OperatorError> {
         let cell = context.state.cell_table("right_counts", VNode(0))?;
         let (mut right_rows, mut right_nulls) = (0, 0);
-        if let Some(bytes) = cell.get(RIGHT_COUNTS) {
+        if let Some(bytes) = cell.get(RIGHT_COUNTS)? {
             let (rows, nulls) = bytes.split_at_checked(8).unwrap_or((&[], &[]));
             match (rows.try_into(), nulls.try_into()) {
                 (Ok(rows), Ok(nulls)) => {

@@ -26,8 +26,8 @@ fn values_come_back_after_a_restart_and_removed_ones_do_not() {
     let store = testing::open(&directory.path().join("b")).unwrap();
     let cells = store.operator_state(ObjectId(1), "source").cell_table("positions", VNode(5)).unwrap();
     let entries = vec![(b"1".to_vec(), b"one".to_vec()), (b"3".to_vec(), b"".to_vec())];
-    assert_eq!(cells.entries(), entries);
-    assert_eq!((cells.get(b"1"), cells.get(b"2")), (Some(b"one".to_vec()), None));
+    assert_eq!(cells.entries().unwrap(), entries);
+    assert_eq!((cells.get(b"1").unwrap(), cells.get(b"2").unwrap()), (Some(b"one".to_vec()), None));
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_value_moves_to_its_new_owner_when_it_is_next_written() {
     store.import_from(&directory.path().join("b"), |vnode| vnode.0 >= 512).unwrap();
     let state = store.operator_state(ObjectId(1), "source");
     let mut cells = state.cell_table("positions", VNode(900)).unwrap();
-    assert_eq!(cells.get(b"1"), Some(b"one".to_vec()));
+    assert_eq!(cells.get(b"1").unwrap(), Some(b"one".to_vec()));
     cells.put(b"1", b"uno");
     assert_eq!(state.flush().unwrap().entries, 2, "the old place is cleared");
     cells.remove(b"1");
@@ -67,4 +67,31 @@ fn names_of_former_workers_that_clash_are_refused() {
     }
     let opened = merged.operator_state(ObjectId(1), "source").cell_table("positions", VNode(1));
     assert!(matches!(opened, Err(StorageError::Shape { .. })));
+}
+
+#[test]
+fn d18_a_large_value_leaves_memory_when_it_is_stored_and_is_read_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = testing::open(&directory.path().join("a")).unwrap();
+    let state = store.operator_state(ObjectId(1), "sink");
+    let mut cells = state.cell_table("log", VNode(5)).unwrap();
+    let large = vec![7; KEPT_BYTES_MAX + 1];
+    cells.put(b"1", &large);
+    cells.put(b"2", b"small");
+    let stored = cells.stored(b"1");
+    assert_eq!(stored.read().unwrap(), None, "it has not been flushed");
+    assert!(state.memory_bytes() > large.len());
+    state.flush().unwrap();
+    assert!(state.memory_bytes() < 1000, "{} bytes are held", state.memory_bytes());
+    assert_eq!(std::thread::spawn(move || stored.read().unwrap()).join().unwrap(), Some(large.clone()));
+    assert_eq!(cells.entries().unwrap(), [(b"1".to_vec(), large), (b"2".to_vec(), b"small".to_vec())]);
+    store.checkpoint(&directory.path().join("b")).unwrap();
+    cells.remove(b"1");
+    state.flush().unwrap();
+    assert_eq!((cells.names(), cells.stored(b"1").read().unwrap()), (vec![b"2".to_vec()], None));
+
+    let state = testing::open(&directory.path().join("b")).unwrap().operator_state(ObjectId(1), "sink");
+    let cells = state.cell_table("log", VNode(5)).unwrap();
+    assert_eq!(cells.names(), [b"1", b"2"]);
+    assert!(state.memory_bytes() < 1000, "{} bytes are held after a restart", state.memory_bytes());
 }
