@@ -28,7 +28,7 @@ pub fn sql_error(error: &DataFusionError) -> SqlError {
         DataFusionError::ArrowError(inner, _) => arrow_error(inner),
         DataFusionError::SchemaError(inner, _) => schema_error(inner),
         DataFusionError::Plan(message) => plan_error(message),
-        DataFusionError::NotImplemented(message) => SqlError::unsupported(sentence(message)),
+        DataFusionError::NotImplemented(message) => not_implemented(message),
         DataFusionError::Execution(message) => execution_error(message),
         DataFusionError::ResourcesExhausted(message) => {
             SqlError::new(SqlState::OutOfMemory, "out of memory").with_detail(format!("{}.", sentence(message)))
@@ -42,6 +42,17 @@ pub fn sql_error(error: &DataFusionError) -> SqlError {
         DataFusionError::Internal(message) | DataFusionError::Substrait(message) | DataFusionError::Ffi(message) => {
             internal_error(message)
         }
+    }
+}
+
+fn not_implemented(message: &str) -> SqlError {
+    let kinds = ["ScalarSubquery", "InSubquery", "Exists", "SetComparison", "OuterReferenceColumn"];
+    let rest = message.split("does not support logical expression ").nth(1);
+    match rest.filter(|rest| kinds.iter().any(|kind| rest.starts_with(kind))) {
+        Some(_) => SqlError::unsupported("a subquery of this kind, in this place, is not supported")
+            .with_detail("It names columns of the outer query in a way that can't be turned into a join.")
+            .with_hint("Write it as a join."),
+        None => SqlError::unsupported(sentence(message)),
     }
 }
 
@@ -96,7 +107,11 @@ fn schema_error(error: &SchemaError) -> SqlError {
             SqlError::new(SqlState::AmbiguousColumn, format!("column reference \"{}\" is ambiguous", shown(&field.name)))
                 .with_hint("Write the relation's name or alias before it.")
         }
-        SchemaError::DuplicateQualifiedField { name, .. } | SchemaError::DuplicateUnqualifiedField { name } => {
+        SchemaError::DuplicateQualifiedField { qualifier, .. } => {
+            let message = format!("table name \"{}\" specified more than once", qualifier.table());
+            SqlError::new(SqlState::DuplicateAlias, message).with_hint("Give one of them another name with AS.")
+        }
+        SchemaError::DuplicateUnqualifiedField { name } => {
             SqlError::new(SqlState::DuplicateColumn, format!("column \"{}\" specified more than once", shown(name)))
         }
     }
@@ -146,7 +161,7 @@ fn shown(name: &str) -> &str {
 }
 
 /// Classes of planning errors by a phrase in DataFusion's message. The first that fits counts.
-const PLAN_ERRORS: [(&str, SqlState); 24] = [
+const PLAN_ERRORS: [(&str, SqlState); 27] = [
     ("must appear in the GROUP BY clause", SqlState::GroupingError),
     ("must be part of an aggregate function", SqlState::GroupingError),
     ("HAVING clause references", SqlState::GroupingError),
@@ -168,6 +183,9 @@ const PLAN_ERRORS: [(&str, SqlState); 24] = [
     ("is not defined", SqlState::UndefinedObject),
     ("defined multiple times", SqlState::DuplicateObject),
     ("laceholder", SqlState::UndefinedParameter),
+    ("non-boolean predicate", SqlState::DatatypeMismatch),
+    ("in CASE WHEN expression", SqlState::DatatypeMismatch),
+    ("Incompatible inputs for Union", SqlState::DatatypeMismatch),
     ("Cannot automatically convert", SqlState::DatatypeMismatch),
     ("Unsupported", SqlState::FeatureNotSupported),
     ("not supported", SqlState::FeatureNotSupported),
@@ -184,6 +202,10 @@ fn plan_error(message: &str) -> SqlError {
     if let Some(name) = message.strip_prefix("table function '").and_then(|rest| rest.split('\'').next()) {
         return SqlError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"));
     }
+    if let Some(column) = ungrouped_column(message) {
+        let message = format!("column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function");
+        return SqlError::new(SqlState::GroupingError, message).with_hint("Group by it, or take its min() or max().");
+    }
     if let Some(types) = operator_mismatch(message) {
         return types;
     }
@@ -194,6 +216,12 @@ fn plan_error(message: &str) -> SqlError {
     let is_cast = message.contains("Unsupported CAST") || message.contains("Cannot cast");
     let state = if is_cast { SqlState::CannotCoerce } else { state.unwrap_or(SqlState::SyntaxError) };
     SqlError::new(state, sentence(message))
+}
+
+/// The column of `… column "t.a" must appear in the GROUP BY clause or must be part of an aggregate function, …`.
+fn ungrouped_column(message: &str) -> Option<&str> {
+    let (before, _) = message.split_once("\" must appear in the GROUP BY clause or must be part")?;
+    before.rsplit_once('"').map(|(_, column)| shown(column))
 }
 
 fn function_not_found(rest: &str) -> SqlError {
@@ -248,7 +276,8 @@ fn signature_mismatch(message: &str) -> Option<SqlError> {
 
 /// Arrow's names of types in a text, as Postgres's.
 fn postgres_type_word(text: &str) -> String {
-    const NAMES: [(&str, &str); 14] = [
+    const NAMES: [(&str, &str); 15] = [
+        ("Decimal128(38, 10)", "numeric"),
         ("Timestamp(Microsecond, None)", "timestamp"),
         ("Timestamp(µs)", "timestamp"),
         ("Timestamp(µs, \"+00:00\")", "timestamptz"),
@@ -272,6 +301,9 @@ fn execution_error(message: &str) -> SqlError {
     if lower.contains("divide by zero") || lower.contains("division by zero") {
         return SqlError::new(SqlState::DivisionByZero, "division by zero");
     }
+    if let Some(error) = numeric_overflow(message) {
+        return error;
+    }
     if lower.contains("overflow")
         || lower.contains("too large to store")
         || lower.contains("out of range")
@@ -292,6 +324,18 @@ fn execution_error(message: &str) -> SqlError {
     SqlError::new(SqlState::DataException, sentence(message))
 }
 
+/// `1234.50 is too large to store in a Decimal128 of precision 5. Max is 999.99`.
+fn numeric_overflow(message: &str) -> Option<SqlError> {
+    let rest = message.split(" to store in a Decimal128 of precision ").nth(1)?;
+    let (precision, bound) = rest.split_once(". M")?;
+    let digits = bound.trim_end_matches('.').rsplit(' ').next()?;
+    let scale = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let whole = precision.parse::<usize>().ok()?.checked_sub(scale)?;
+    Some(SqlError::new(SqlState::NumericValueOutOfRange, "numeric field overflow").with_detail(format!(
+        "A field with precision {precision}, scale {scale} must round to an absolute value less than 10^{whole}."
+    )))
+}
+
 /// `Cannot cast string 'x' to value of Int64 type`, `Error parsing timestamp from 'x': …`.
 fn cast_error(message: &str) -> SqlError {
     let value = message.split('\'').nth(1);
@@ -307,7 +351,17 @@ fn cast_error(message: &str) -> SqlError {
         let what = if message.contains("timestamp") { "timestamp" } else { "date/time" };
         return SqlError::new(SqlState::InvalidDatetimeFormat, format!("invalid input syntax for type {what}: \"{value}\""));
     }
-    if message.contains("Can't cast value") || message.contains("out of range") || message.contains("overflow") {
+    let carried = message.strip_prefix("Can't cast value ").and_then(|rest| rest.split(" to type ").nth(1));
+    if let Some(target) =
+        carried.map(|target| postgres_type_word(target.trim_end_matches('.'))).filter(|t| !t.starts_with(char::is_uppercase))
+    {
+        return SqlError::new(SqlState::NumericValueOutOfRange, format!("{target} out of range"));
+    }
+    if message.contains("Overflowing on")
+        || message.contains("Can't cast value")
+        || message.contains("out of range")
+        || message.contains("overflow")
+    {
         return SqlError::new(SqlState::NumericValueOutOfRange, "value out of range")
             .with_detail(format!("{}.", sentence(message)));
     }

@@ -9,6 +9,7 @@
 
 mod analyze;
 pub mod bind;
+pub mod datetime;
 pub mod dml;
 pub mod errors;
 pub mod explain;

@@ -73,6 +73,13 @@ pub fn sql_type(data_type: &ast::DataType) -> SqlResult<SqlType> {
         T::Char(length) | T::Character(length) => SqlType::Char(limit(length)?.unwrap_or(1)),
         T::Bytea => SqlType::Bytea,
         T::Date => SqlType::Date,
+        T::Time(Some(digits), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) | T::Timestamp(Some(digits), _)
+            if *digits < 6 =>
+        {
+            return Err(SqlError::unsupported(format!("type {} is not supported", data_type.to_string().to_lowercase()))
+                .with_detail("Columns of times keep microseconds.")
+                .with_hint("Leave the number of digits out; a cast to the type rounds."));
+        }
         T::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::Time,
         T::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::Timestamp,
         T::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => SqlType::TimestampTz,

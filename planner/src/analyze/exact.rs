@@ -1,14 +1,14 @@
 //! Arithmetic that reports what it can't hold, and casts that round and print as in Postgres.
 
-use crate::functions::{arithmetic, text};
-use arrow::datatypes::DataType;
+use crate::functions::{arithmetic, interval, read_time, text};
+use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::math;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
 
 /// Digits behind the point that a numeric is given before it is divided; Arrow's division adds four.
@@ -22,12 +22,13 @@ impl AnalyzerRule for ExactArithmetic {
         "exact_arithmetic"
     }
 
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let zone = config.execution.time_zone.as_deref().unwrap_or("UTC");
+        Ok(plan.transform_up_with_subqueries(|node| rewrite(node, zone))?.data)
     }
 }
 
-fn rewrite(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn rewrite(node: LogicalPlan, zone: &str) -> Result<Transformed<LogicalPlan>> {
     let mut schema = merge_schema(&node.inputs());
     if let LogicalPlan::TableScan(scan) = &node {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
@@ -35,19 +36,20 @@ fn rewrite(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&node);
     node.map_expressions(|expr| {
         let name = names.save(&expr);
-        let expr = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
+        let expr = expr.transform_up(|expr| rewrite_expr(expr, &schema, zone))?;
         Ok(expr.update_data(|expr| name.restore(expr)))
     })?
     .map_data(|node| node.recompute_schema())
 }
 
-fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn rewrite_expr(expr: Expr, schema: &DFSchema, zone: &str) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(binary) => binary_expr(binary, schema),
         Expr::Negative(inner) if inner.get_type(schema)?.is_signed_integer() => {
             Ok(Transformed::yes(arithmetic::negate().call(vec![*inner])))
         }
-        Expr::Cast(cast) => cast_expr(cast, schema),
+        Expr::Cast(cast) => cast_expr(cast, schema, zone),
+        Expr::Between(between) => between_expr(between, schema),
         // What is rounded to whole numbers has no digits behind the point.
         Expr::ScalarFunction(call) if matches!(call.name(), "floor" | "ceil") && call.args.len() == 1 => {
             match call.args[0].get_type(schema)? {
@@ -65,6 +67,10 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 
 fn binary_expr(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let original = |binary| Ok(Transformed::no(Expr::BinaryExpr(binary)));
+    if binary.op.supports_propagation() && is_interval(&binary.left, schema)? && is_interval(&binary.right, schema)? {
+        let [left, right] = [binary.left, binary.right].map(|side| Box::new(interval::order().call(vec![*side])));
+        return Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, binary.op, right))));
+    }
     if !matches!(binary.op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide) {
         return original(binary);
     }
@@ -93,7 +99,20 @@ fn binary_expr(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr
     }
 }
 
-fn cast_expr(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// Intervals in the order that Postgres compares them by: Arrow's goes by months, then days, then the rest.
+fn between_expr(between: Between, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if !is_interval(&between.expr, schema)? {
+        return Ok(Transformed::no(Expr::Between(between)));
+    }
+    let [expr, low, high] = [between.expr, between.low, between.high].map(|side| Box::new(interval::order().call(vec![*side])));
+    Ok(Transformed::yes(Expr::Between(Between::new(expr, between.negated, low, high))))
+}
+
+fn is_interval(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+    Ok(expr.get_type(schema)? == DataType::Interval(IntervalUnit::MonthDayNano))
+}
+
+fn cast_expr(cast: Cast, schema: &DFSchema, zone: &str) -> Result<Transformed<Expr>> {
     let from = cast.expr.get_type(schema)?;
     let to = cast.data_type.clone();
     if to.is_integer() {
@@ -107,6 +126,11 @@ fn cast_expr(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let rounded = round.call(vec![*cast.expr]);
             return Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(rounded), to))));
         }
+    }
+    if matches!(from, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+        && let Some(read) = read_time::read_time(cast.expr.as_ref().clone(), &to, zone)
+    {
+        return Ok(Transformed::yes(read));
     }
     if to == DataType::Utf8 && text::prints_differently(&from) {
         return Ok(Transformed::yes(text::to_text().call(vec![*cast.expr])));

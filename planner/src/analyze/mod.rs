@@ -1,10 +1,15 @@
 //! Rules that give a bound plan Postgres's meaning of numbers and casts, around DataFusion's own type coercion.
 //!
-//! Before it, `numbers` types integer literals and the arguments of sums and averages. After it, `exact` replaces
-//! arithmetic that would wrap or lose digits, and casts that round or print differently.
+//! Before it, `set_operations` counts copies of rows, and `numbers` types integer literals and the arguments of sums and
+//! averages, and with `operators` what stands beside an operator. After it, `single_row` and `membership` give subqueries their meaning, and `exact` replaces arithmetic that would
+//! wrap or lose digits, and casts that round or print differently.
 
 mod exact;
+mod membership;
 mod numbers;
+mod operators;
+mod set_operations;
+mod single_row;
 
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
@@ -14,9 +19,12 @@ use std::sync::Arc;
 /// All rules of the analysis, in order.
 pub(crate) fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     vec![
+        Arc::new(set_operations::SetOperations),
         Arc::new(numbers::PostgresNumbers),
         Arc::new(ResolveGroupingFunction::new()),
         Arc::new(TypeCoercion::new()),
+        Arc::new(single_row::SingleRow),
+        Arc::new(membership::Membership),
         Arc::new(exact::ExactArithmetic),
     ]
 }

@@ -16,6 +16,8 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
 
+use super::operators;
+
 /// Digits behind the point of what is averaged; DataFusion's average adds four.
 const AVERAGED_SCALE: i8 = 12;
 
@@ -54,16 +56,23 @@ fn rewrite(node: LogicalPlan, narrow: bool) -> Result<Transformed<LogicalPlan>> 
         }
         // A union's types must be known above it before DataFusion's own coercion comes by.
         LogicalPlan::Union(union) => {
+            operators::check_union(&union)?;
             let schema = typed_as_first(&union)?;
             TypeCoercionRewriter::coerce_union(Union { schema, ..union }).map(Transformed::yes)
         }
         node => {
             let schema = merge_schema(&node.inputs());
+            if let LogicalPlan::Join(join) = &node {
+                for (left, right) in &join.on {
+                    operators::check_keys((left, join.left.schema()), (right, join.right.schema()))?;
+                }
+            }
             let names = NamePreserver::new(&node);
             node.map_expressions(|expr| {
                 let name = names.save(&expr);
                 let expr = if narrow { narrow_literals(expr)?.data } else { expr };
-                let expr = expr.transform_up(|expr| aggregate(expr, &schema))?;
+                let expr =
+                    expr.transform_up(|expr| operators::rewrite(expr, &schema)?.transform_data(|e| aggregate(e, &schema)))?;
                 Ok(Transformed::yes(name.restore(expr.data)))
             })?
             .map_data(|node| node.recompute_schema())

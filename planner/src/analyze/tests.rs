@@ -135,3 +135,102 @@ fn s25_not_in_with_nulls_gives_nothing() {
         ["1", "2", "3"]
     );
 }
+
+#[test]
+fn s25_memberships_have_three_truth_values_wherever_they_stand() {
+    let found = rows("select id, id in (select i4 / 10 from n), id not in (select i4 from n) from n order by 1").expect("rows");
+    assert_eq!(found, ["1|true|-", "2|-|-", "3|-|-"]);
+    assert_eq!(rows("select id from n where id not in (select i4 from n) or id = 3").expect("rows"), ["3"]);
+    assert_eq!(rows("select id from n where not (id in (select i4 from n) and id < 3) order by 1").expect("rows"), ["3"]);
+    assert_eq!(rows("select id from n where id <> all (select i4 from n)").expect("rows").len(), 0);
+    assert_eq!(rows("select id from n where id < any (select i4 from n) order by 1").expect("rows"), ["1", "2", "3"]);
+    assert_eq!(value("select count(*) from n where (id > all (select i4 from n)) is null"), "0");
+    // Correlated: the subquery of 3 is NULL alone.
+    let sql = "select a.id from n a where a.id not in (select b.i4 from n b where b.id = a.id) order by 1";
+    assert_eq!(rows(sql).expect("rows"), ["1", "2"]);
+    // In an aggregate's argument, and in a condition of a join.
+    assert_eq!(value("select sum(case when id in (select i2 from n) then 1 else 0 end) from n"), "2");
+    assert_eq!(value("select count(*) from n a join n b on a.id = b.id and (a.id in (select i2 from n) or b.id = 3)"), "3");
+}
+
+#[test]
+fn exists_can_be_a_value() {
+    let sql = "select a.id, exists (select 1 from n b where b.i2 > a.id), not exists (select 1 from n b where b.id = a.id + 2) from n a order by 1";
+    assert_eq!(rows(sql).expect("rows"), ["1|true|false", "2|false|true", "3|false|true"]);
+}
+
+#[test]
+fn s18_set_operations_count_copies() {
+    let (left, right) = ("(values (1), (1), (1), (2), (null), (null)) as l(x)", "(values (1), (null), (3)) as r(x)");
+    for (operation, expected) in [
+        ("except all", vec!["1", "1", "2", "-"]),
+        ("except", vec!["2"]),
+        ("intersect all", vec!["1", "-"]),
+        ("intersect", vec!["1", "-"]),
+    ] {
+        let sql = format!("select x from {left} {operation} select x from {right} order by x");
+        assert_eq!(rows(&sql).expect("rows"), expected, "{operation}");
+    }
+    assert_eq!(columns_of("select 1 except select 2.5").expect("columns"), ["?column? numeric(11,1)"]);
+    assert_eq!(columns_of("select i4 from n intersect all select i8 from n").expect("columns"), ["i4 bigint"]);
+    assert_eq!(value("select n.id, n.id as again from n except select 1, 1 except select 2, 2"), "3|3");
+}
+
+#[test]
+fn d22_a_scalar_subquery_of_several_rows_is_an_error() {
+    for sql in [
+        "select (select id from n)",
+        "select id from n where i4 = (select i4 from n)",
+        "select a.id, (select b.id from n b where b.id > a.id) from n a",
+    ] {
+        let error = error(sql);
+        assert!(["21000", "0A000"].contains(&error.state.code()), "{sql}: {} {error}", error.state.code());
+    }
+    assert_eq!(error("select (select id from n)").state.code(), "21000");
+    assert_eq!(error("select (select b.id from n b where b.i2 = a.i2 or b.i2 is null) from n a").state.code(), "0A000");
+    let sql = "select a.id, (select b.i4 from n b where b.id = a.id) from n a order by 1";
+    assert_eq!(rows(sql).expect("rows"), ["1|10", "2|2147483647", "3|-"]);
+    // What nobody asks for does no harm.
+    let sql = "select v.x, (select t.y from (values (1, 1), (2, 2), (2, 3)) as t(x, y) where t.x = v.x) from (values (1), (9)) as v(x) order by 1";
+    assert_eq!(rows(sql).expect("rows"), ["1|1", "9|-"]);
+    assert_eq!(value("select (select id from n where id = 9)"), "-");
+}
+
+#[test]
+fn correlated_counts_stand_beside_each_other() {
+    let sql = "select a.id, (select count(*) from n b where b.i2 = a.id), (select count(*) + 1 from n b where b.i2 = a.id + 1) from n a order by 1";
+    assert_eq!(rows(sql).expect("rows"), ["1|1|2", "2|1|1", "3|0|1"]);
+    let sql = "select id from n a where (select count(*) from n b where b.i2 = a.id) = 0 and (select count(*) from n b where b.i2 = a.id) < 1";
+    assert_eq!(rows(sql).expect("rows"), ["3"]);
+}
+
+#[test]
+fn s26_sums_of_numerics_that_do_not_fit_are_errors() {
+    let huge = "'99999999999999999999999999999999999999'::numeric(38,0)";
+    let rows_of = |values: &str| format!("(values {values}) as v(g, x)");
+    for sql in [
+        format!("select sum(x) from {}", rows_of(&format!("(1, {huge}), (1, {huge})"))),
+        format!("select g, sum(x) from {} group by g", rows_of(&format!("(1, {huge}), (1, {huge}), (2, 1)"))),
+        format!("select sum(x) from {}", rows_of(&format!("(1, {huge}), (1, 1)"))),
+        format!("select sum(distinct x) from {}", rows_of(&format!("(1, {huge}), (1, 1), (1, 1)"))),
+        format!("select sum(x) over (order by g) from {}", rows_of(&format!("(1, {huge}), (2, {huge})"))),
+        format!("select x * x from {}", rows_of(&format!("(1, {huge})"))),
+        format!("select x + x from {}", rows_of(&format!("(1, {huge})"))),
+    ] {
+        assert_eq!(error(&sql).state.code(), "22003", "{sql}");
+    }
+    let sql = format!(
+        "select g, sum(x), sum(distinct x) from {} group by g order by g",
+        rows_of("(1, 1.5), (1, 1.5), (2, null), (3, 2)")
+    );
+    assert_eq!(rows(&sql).expect("rows"), ["1|3.0|1.5", "2|-|-", "3|2.0|2.0"]);
+    assert_eq!(value("select sum(d) filter (where id = 1) from n"), "1.50");
+}
+
+#[test]
+fn times_are_rounded_to_the_digits_of_a_cast() {
+    assert_eq!(value("select '2024-01-01 10:11:12.56789'::timestamp(2)"), "2024-01-01T10:11:12.570");
+    assert_eq!(value("select cast('10:11:12.5' as time(0))"), "10:11:13");
+    assert_eq!(value("select timestamp(0) '1999-12-31 23:59:58.5'"), "1999-12-31T23:59:58");
+    assert_eq!(value("select '2024-01-01 10:11:12.123456'::timestamp(6)"), "2024-01-01T10:11:12.123456");
+}

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use thalweg_catalog::catalog::SYSTEM_SCHEMAS;
 use thalweg_catalog::object::{ConnectorSpec, SinkMode};
 use thalweg_catalog::options::Options;
-use thalweg_catalog::{Catalog, Column, SqlError, SqlResult, SqlState};
+use thalweg_catalog::{Catalog, Column, SqlError, SqlResult, SqlState, suggest};
 
 pub use query::{BoundQueryObject, bind_create_materialized_view, bind_create_sink, bind_create_view, job_memory_bytes};
 pub use relation::{bind_create_source, bind_create_table};
@@ -112,9 +112,11 @@ pub fn find_object<'a>(
 /// The connector of a `WITH` clause, taken out of its options.
 fn take_connector(options: &mut BTreeMap<String, String>, kind: &str, position: usize) -> SqlResult<String> {
     options.remove("connector").map(|c| c.to_lowercase()).ok_or_else(|| {
-        SqlError::invalid_parameter(format!("a {kind} needs the option \"connector\""))
-            .with_hint("Add connector = '…' to the WITH clause.")
-            .at(position)
+        let error = SqlError::invalid_parameter(format!("a {kind} needs the option \"connector\"")).at(position);
+        match options.keys().find(|name| suggest::nearest(name, ["connector"]).is_some()) {
+            Some(near) => error.with_hint(format!("Write connector instead of {near}.")),
+            None => error.with_hint("Add connector = '…' to the WITH clause."),
+        }
     })
 }
 

@@ -30,6 +30,13 @@ fn errors_get_the_state_that_postgres_would_send() {
             "22007 invalid input syntax for type timestamp: \"x\"",
         ),
         (arrow(ArrowError::CastError("Can't cast value 300 to type Int8".into())), "22003 value out of range"),
+        (arrow(ArrowError::CastError("Can't cast value 70000 to type Int16".into())), "22003 smallint out of range"),
+        (
+            arrow(ArrowError::InvalidArgumentError(
+                "1234.50 is too large to store in a Decimal128 of precision 5. Max is 999.99".into(),
+            )),
+            "22003 numeric field overflow",
+        ),
         (plan("Invalid function 'lowr'.\nDid you mean 'lower'?"), "42883 function lowr does not exist"),
         (plan("Cannot coerce arithmetic expression Utf8 + Int64 to valid types"), "42883 operator does not exist: text + bigint"),
         (plan("\"n.id\" must appear in the GROUP BY clause"), "42803 \"n.id\" must appear in the GROUP BY clause"),

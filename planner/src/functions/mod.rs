@@ -1,9 +1,14 @@
-//! Scalar functions that Postgres has and DataFusion has not, or has with another meaning. All are deterministic.
+//! Functions that Postgres has and DataFusion has not, or has with another meaning. All are deterministic.
 
 pub(crate) mod arithmetic;
 pub mod assign;
+pub(crate) mod interval;
 mod now;
 mod pattern;
+pub(crate) mod read_time;
+mod rounded_time;
+pub(crate) mod single;
+mod sum;
 pub(crate) mod text;
 mod time_zone;
 mod to_char;
@@ -32,6 +37,10 @@ pub(crate) fn register(state: &mut SessionState) {
         to_char::functions(),
         now::functions(),
         pattern::functions(),
+        interval::functions(),
+        read_time::functions(),
+        rounded_time::functions(),
+        single::functions(),
     ]
     .concat();
     for function in scalars {
@@ -41,6 +50,7 @@ pub(crate) fn register(state: &mut SessionState) {
     for (function, alias) in [(math::signum(), "sign"), (string::uuid(), "gen_random_uuid")] {
         let _ = state.register_udf(Arc::new(function.as_ref().clone().with_aliases([alias])));
     }
+    let _ = state.register_udaf(Arc::new(sum::function()));
     let every: AggregateUDF = datafusion::functions_aggregate::bool_and_or::bool_and_udaf().as_ref().clone();
     let _ = state.register_udaf(Arc::new(every.with_aliases(["every"])));
 }

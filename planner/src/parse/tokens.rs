@@ -204,7 +204,8 @@ impl<'a> Tokens<'a> {
                     return Err(SqlError::syntax("zero-length delimited identifier at or near \"\"\"\"").at(position));
                 }
                 if w.quote_style.is_none() && is_reserved(&value) {
-                    return Err(self.error());
+                    let hint = format!("{} is a reserved word; as a name it is written in double quotes.", value.to_uppercase());
+                    return Err(self.error().with_hint(hint));
                 }
                 self.at += 1;
                 Ok(Word { value, position })

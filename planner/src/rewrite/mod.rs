@@ -20,6 +20,9 @@ pub use names::{HIDDEN_SUFFIX, visible_name};
 pub(crate) use parameters::written_parameter_types;
 pub use windows::interval_micros;
 
+/// Digits behind the seconds' point that times have: microseconds.
+const FRACTION_DIGITS_MAX: u64 = 6;
+
 /// The query as DataFusion is to see it.
 ///
 /// # Errors
@@ -79,11 +82,23 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
                 strip_pg_catalog(name);
             }
             let position = span_position(inner.span());
+            if let Some(digits) = fraction_digits(data_type) {
+                let cast = std::mem::replace(expr, null());
+                *expr = call("rounded_time", vec![cast, number(digits)]);
+                return Ok(());
+            }
             if let Some(replacement) = cast_to_carried_type(inner, data_type).map_err(|e| with_position(e, position))? {
                 *expr = replacement;
             }
             Ok(())
         }
+        Expr::TypedString(ast::TypedString { data_type, value, .. }) => {
+            if let Some(digits) = fraction_digits(data_type) {
+                *expr = rounded_text(value.clone(), data_type.clone(), digits);
+            }
+            Ok(())
+        }
+        Expr::InSubquery { expr: row, .. } if matches!(row.as_ref(), Expr::Tuple(_)) => Err(refuse_row(row)),
         Expr::BinaryOp { left, op, right } => {
             if let BinaryOperator::PGCustomBinaryOperator(parts) = op
                 && let Some(plain) = parts.last().and_then(|symbol| named_operator(symbol))
@@ -150,6 +165,25 @@ fn replaced_call(function: &ast::Function) -> Option<Expr> {
         }
         _ => None,
     }
+}
+
+/// `TIMESTAMP(2) '…'` and its like.
+fn rounded_text(text: ast::ValueWithSpan, data_type: ast::DataType, digits: i64) -> Expr {
+    let text = Box::new(Expr::Value(text));
+    let cast = Expr::Cast { kind: ast::CastKind::Cast, expr: text, data_type, array: false, format: None };
+    call("rounded_time", vec![cast, number(digits)])
+}
+
+fn refuse_row(row: &Expr) -> SqlError {
+    SqlError::unsupported("IN of a row and a subquery is not supported")
+        .with_hint("Use EXISTS with a condition for each column.")
+        .at(span_position(row.span()).unwrap_or(1))
+}
+
+/// The digits behind the seconds' point that a type of times keeps, if they are fewer than all. The type keeps all then.
+fn fraction_digits(data_type: &mut ast::DataType) -> Option<i64> {
+    let (ast::DataType::Timestamp(digits, _) | ast::DataType::Time(digits, _)) = data_type else { return None };
+    digits.take().filter(|digits| *digits < FRACTION_DIGITS_MAX).and_then(|digits| i64::try_from(digits).ok())
 }
 
 /// A cast to a type that is carried by text: to text, then checked and marked as the type. An explicit cast to

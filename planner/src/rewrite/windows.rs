@@ -229,10 +229,15 @@ pub fn interval_micros(expr: &Expr) -> SqlResult<i64> {
             }
         }
         Expr::Cast { expr, data_type: datafusion::sql::sqlparser::ast::DataType::Interval { .. }, .. } => literal_text(expr)?,
+        Expr::Value(value) if matches!(value.value, Value::Number(..)) => {
+            return Err(SqlError::invalid_parameter("expected an interval, not a number")
+                .with_hint("Write it like INTERVAL '10 seconds'."));
+        }
         other => literal_text(other)?,
     };
-    let parsed = arrow::compute::kernels::cast_utils::parse_interval_month_day_nano(&text)
-        .map_err(|_| SqlError::invalid_parameter(format!("\"{text}\" is no interval")))?;
+    let parsed = arrow::compute::kernels::cast_utils::parse_interval_month_day_nano(&text).map_err(|_| {
+        SqlError::invalid_parameter(format!("\"{text}\" is no interval")).with_hint("Write it like INTERVAL '10 seconds'.")
+    })?;
     if parsed.months != 0 {
         return Err(SqlError::invalid_parameter("an interval with months or years has no fixed length")
             .with_hint("Use days, hours, minutes or seconds."));

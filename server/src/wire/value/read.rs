@@ -1,8 +1,7 @@
 //! Columns built from wire values: what COPY and parameters bring.
 
-use super::datetime::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
 use super::numeric::{self, Decimal, DecimalError};
-use super::{Format, parse, parse_datetime};
+use super::{Format, parse};
 use crate::wire::settings::OutputSettings;
 use arrow::array::{
     ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder, Float64Builder, Int16Builder,
@@ -14,6 +13,8 @@ use arrow::datatypes::IntervalMonthDayNano;
 use std::sync::Arc;
 use thalweg_catalog::types::NUMERIC_DEFAULT;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
+use thalweg_planner::datetime::calendar::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
+use thalweg_planner::datetime::read as datetime;
 
 /// Builds an array of one type from text and binary values.
 pub struct ColumnReader {
@@ -129,11 +130,11 @@ impl ColumnReader {
             }
             Builder::String(b) => append_string(b, &self.sql_type, text)?,
             Builder::Bytea(b) => b.append_value(parse::bytea(text)?),
-            Builder::Date(b) => b.append_value(parse_datetime::date(text)?),
-            Builder::Time(b) => b.append_value(parse_datetime::time(text)?),
-            Builder::Timestamp(b) if self.sql_type == SqlType::Timestamp => b.append_value(parse_datetime::timestamp(text)?),
-            Builder::Timestamp(b) => b.append_value(parse_datetime::timestamptz(text, &self.settings.time_zone)?),
-            Builder::Interval(b) => b.append_value(parse_datetime::interval(text)?),
+            Builder::Date(b) => b.append_value(datetime::date(text)?),
+            Builder::Time(b) => b.append_value(datetime::time(text)?),
+            Builder::Timestamp(b) if self.sql_type == SqlType::Timestamp => b.append_value(datetime::timestamp(text)?),
+            Builder::Timestamp(b) => b.append_value(datetime::timestamptz(text, &self.settings.time_zone)?),
+            Builder::Interval(b) => b.append_value(datetime::interval(text)?),
             Builder::Array { items, offsets, nulls } => {
                 let elements = parse::array_elements(text)?;
                 let end = next_offset(offsets, elements.len())?;

@@ -4,7 +4,7 @@ use super::Format;
 use super::read::ColumnReader;
 use super::write::{ColumnWriter, RowWriter};
 use crate::wire::session::{OID_METADATA, ResultColumn};
-use crate::wire::settings::{ByteaOutput, OutputSettings, SessionTimeZone};
+use crate::wire::settings::{ByteaOutput, OutputSettings};
 use arrow::array::{
     Array, ArrayRef, Float64Array, Int16Array, Int32Array, ListArray, RecordBatch, StringArray, StructArray, UInt64Array,
 };
@@ -13,6 +13,7 @@ use bytes::BytesMut;
 use std::collections::HashMap;
 use std::sync::Arc;
 use thalweg_catalog::{SqlState, SqlType};
+use thalweg_planner::datetime::SessionTimeZone;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()

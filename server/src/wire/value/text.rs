@@ -1,10 +1,11 @@
 //! The text forms of single values, appended to a buffer.
 
-use super::datetime::{DAY_US, civil_of_days, to_chrono};
-use crate::wire::settings::{ByteaOutput, SessionTimeZone};
+use crate::wire::settings::ByteaOutput;
 use arrow::datatypes::IntervalMonthDayNano;
 use bytes::{BufMut, BytesMut};
 use std::fmt::Write;
+use thalweg_planner::datetime::SessionTimeZone;
+use thalweg_planner::datetime::calendar::{DAY_US, civil_of_days, to_chrono};
 
 /// Appends an integer.
 pub fn write_integer(value: i64, out: &mut BytesMut) {

@@ -1,6 +1,5 @@
 //! Columns of a batch as wire values: downcast once per batch, then written row by row.
 
-use super::datetime::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
 use super::{Format, numeric, parse, text};
 use crate::wire::session::ResultColumn;
 use crate::wire::settings::OutputSettings;
@@ -17,6 +16,7 @@ use arrow::datatypes::{
 use bytes::{BufMut, BytesMut};
 use std::sync::Arc;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
+use thalweg_planner::datetime::calendar::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
 
 /// Types of the system relations that need care beyond their [`SqlType`].
 const INT2VECTOR: u32 = 22;

@@ -1,13 +1,12 @@
 //! Dates, times and intervals, read from text: ISO 8601 and what Postgres prints; of other notations the common ones.
 
-use super::datetime::{DAY_US, days_in_month, days_of_civil, to_chrono};
-use super::parse::invalid;
-use crate::wire::settings::SessionTimeZone;
+use super::SessionTimeZone;
+use super::calendar::{DAY_US, days_in_month, days_of_civil, to_chrono};
 use arrow::datatypes::IntervalMonthDayNano;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 
 fn bad_syntax(type_name: &str, text: &str) -> SqlError {
-    SqlError { state: SqlState::InvalidDatetimeFormat, ..invalid(type_name, text) }
+    SqlError::new(SqlState::InvalidDatetimeFormat, format!("invalid input syntax for type {type_name}: \"{text}\""))
 }
 
 fn field_overflow(text: &str) -> SqlError {
@@ -118,7 +117,9 @@ fn date_fields(date: &str) -> Option<(i64, u32, u32)> {
     let fields: Vec<&str> = date.split(['-', '/', '.']).collect();
     match fields.as_slice() {
         [all] if all.len() == 8 => Some((all[..4].parse().ok()?, all[4..6].parse().ok()?, all[6..].parse().ok()?)),
-        [year, month, day] if year.len() >= 3 => Some((year.parse().ok()?, month_number(month)?, day.parse().ok()?)),
+        [year, month, day] if year.len() >= 3 && month_name(year).is_none() => {
+            Some((year.parse().ok()?, month_number(month)?, day.parse().ok()?))
+        }
         // The order of DateStyle's default, MDY; with a month's name either way.
         [month, day, year] if month_name(month).is_some() => Some((short_year(year)?, month_name(month)?, day.parse().ok()?)),
         [day, month, year] if month_name(month).is_some() => Some((short_year(year)?, month_name(month)?, day.parse().ok()?)),
