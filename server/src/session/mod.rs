@@ -7,9 +7,12 @@
 //! transaction ends. `CREATE`, `DROP` and the like take effect at once and are not rolled back.
 
 pub mod cursor;
+mod definition;
 pub mod explain;
 pub mod factory;
+mod prepared;
 pub mod read;
+mod set;
 pub mod settings;
 pub mod show;
 pub mod snapshot;
@@ -18,7 +21,6 @@ pub mod transaction;
 pub mod write;
 
 use crate::database::Database;
-use crate::database::definition::Created;
 use crate::database::query::Statement as Running;
 use crate::pg_catalog::snapshot::FunctionInfo;
 use crate::system::SystemRelations;
@@ -38,11 +40,7 @@ use settings::SessionSettings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use thalweg_catalog::{CatalogChange, Column, Epoch, ObjectKind, SqlError, SqlResult, SqlState, SqlType};
-use thalweg_planner::bind::find_object;
-use thalweg_planner::statement::{
-    CommentTarget, DiscardTarget, DropSchemas, JobReference, Name, SetScope, SetSetting, TransactionModes,
-};
+use thalweg_catalog::{Column, Epoch, SqlError, SqlResult, SqlState, SqlType};
 use thalweg_planner::{ParsedStatement, Statement, session_state};
 use transaction::Transaction;
 
@@ -160,251 +158,23 @@ impl ClientSession {
         }
     }
 
-    fn created(&mut self, created: Created, tag: &str) -> Outcome {
-        self.note_all(created.notices);
-        Outcome::Tag(tag.to_string())
-    }
-
     /// Refuses what a failed or read-only transaction does not allow.
     fn check_allowed(&self, statement: &Statement) -> SqlResult<()> {
-        let Some(transaction) = &self.transaction else { return Ok(()) };
         let ends = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. } | Statement::RollbackTo(_));
-        if transaction.failed && transaction.explicit && !ends {
+        if self.transaction.as_ref().is_some_and(|t| t.failed && t.explicit) && !ends {
             return Err(SqlError::new(
                 SqlState::InFailedSqlTransaction,
                 "current transaction is aborted, commands ignored until end of transaction block",
             ));
         }
-        if statement.writes() && self.settings.get("transaction_read_only").is_ok_and(|v| v == "on") {
+        let read_only = if self.in_block() { "transaction_read_only" } else { "default_transaction_read_only" };
+        if statement.writes() && self.settings.get(read_only).is_ok_and(|v| v == "on") {
             return Err(SqlError::new(
                 SqlState::ReadOnlySqlTransaction,
                 format!("cannot execute {} in a read-only transaction", statement.tag()),
             ));
         }
         Ok(())
-    }
-
-    /// Runs a change of the catalog in a task of its own, which a cancelled statement does not stop half-way.
-    async fn apart<T: Send + 'static>(work: impl Future<Output = SqlResult<T>> + Send + 'static) -> SqlResult<T> {
-        tokio::spawn(work).await.map_err(|e| SqlError::internal(format!("a statement panicked: {e}")))?
-    }
-
-    async fn define(&mut self, parsed: &ParsedStatement) -> SqlResult<Outcome> {
-        let (database, path, sql) = (Arc::clone(&self.database), self.search_path(), parsed.text.clone());
-        let statement = parsed.statement.clone();
-        let tag = statement.tag();
-        let created = Self::apart(async move {
-            match &statement {
-                Statement::CreateSource(create) => database.create_source(create, &path, &sql).await,
-                Statement::CreateTable(create) => database.create_table(create, &path, &sql).await,
-                Statement::CreateView(create) => database.create_view(create, &path, &sql).await,
-                Statement::CreateMaterializedView(create) => database.create_materialized_view(create, &path, &sql).await,
-                Statement::CreateSink(create) => database.create_sink(create, &path, &sql).await,
-                _ => Err(SqlError::internal("not a CREATE")),
-            }
-        })
-        .await?;
-        Ok(self.created(created, tag))
-    }
-
-    async fn drop_objects(&mut self, drop: &thalweg_planner::statement::DropObjects, tag: &str) -> SqlResult<Outcome> {
-        let (database, path, drop) = (Arc::clone(&self.database), self.search_path(), drop.clone());
-        let notices = Self::apart(async move { database.drop_objects(&drop, &path).await }).await?;
-        self.note_all(notices);
-        Ok(Outcome::Tag(tag.to_string()))
-    }
-
-    async fn drop_schemas(&mut self, drop: &DropSchemas) -> SqlResult<Outcome> {
-        let catalog = self.database.catalog();
-        for word in &drop.names {
-            if !catalog.has_schema(&word.value) {
-                if drop.if_exists {
-                    self.note_all(vec![format!("schema \"{}\" does not exist, skipping", word.value)]);
-                    continue;
-                }
-                return Err(SqlError::new(SqlState::InvalidSchemaName, format!("schema \"{}\" does not exist", word.value))
-                    .at(word.position));
-            }
-            if drop.cascade {
-                // The last first, so that nothing is dropped before what reads it.
-                let inside: Vec<_> = catalog.objects().filter(|o| o.schema == word.value).cloned().collect();
-                for object in inside.iter().rev() {
-                    let name = Name { schema: Some(object.schema.clone()), name: object.name.clone(), position: word.position };
-                    let one = thalweg_planner::statement::DropObjects {
-                        kind: object.kind(),
-                        names: vec![name],
-                        if_exists: true,
-                        cascade: true,
-                    };
-                    self.drop_objects(&one, "").await?;
-                }
-            }
-            let (database, name) = (Arc::clone(&self.database), word.value.clone());
-            Self::apart(async move { database.change_catalog(vec![CatalogChange::DropSchema(name)]).await }).await?;
-        }
-        Ok(Outcome::Tag("DROP SCHEMA".into()))
-    }
-
-    async fn create_schema(&mut self, name: &str, position: usize, if_not_exists: bool) -> SqlResult<Outcome> {
-        let taken = self.database.catalog().has_schema(name);
-        if taken && if_not_exists {
-            self.note_all(vec![format!("schema \"{name}\" already exists, skipping")]);
-        } else {
-            let (database, name) = (Arc::clone(&self.database), name.to_string());
-            let made = Self::apart(async move { database.change_catalog(vec![CatalogChange::CreateSchema(name)]).await }).await;
-            made.map_err(|e| e.at(position))?;
-        }
-        Ok(Outcome::Tag("CREATE SCHEMA".into()))
-    }
-
-    async fn comment(&mut self, target: &CommentTarget, comment: Option<String>) -> SqlResult<Outcome> {
-        let CommentTarget::Object(kind, name) = target else {
-            return Err(
-                SqlError::unsupported("comments are kept on relations only").with_hint("Comment on the relation instead.")
-            );
-        };
-        let catalog = self.database.catalog();
-        let object = find_object(name, &catalog, &self.search_path())?;
-        if object.kind() != *kind {
-            return Err(
-                SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a {kind}", object.name)).at(name.position)
-            );
-        }
-        let (database, id) = (Arc::clone(&self.database), object.id);
-        Self::apart(async move { database.change_catalog(vec![CatalogChange::Comment { id, comment }]).await }).await?;
-        Ok(Outcome::Tag("COMMENT".into()))
-    }
-
-    async fn cancel_job(&mut self, job: &JobReference) -> SqlResult<Outcome> {
-        let catalog = self.database.catalog();
-        let object = match job {
-            JobReference::Name(name) => find_object(name, &catalog, &self.search_path())?,
-            JobReference::Id(id) => catalog
-                .get(thalweg_catalog::ObjectId(*id))
-                .ok_or_else(|| SqlError::new(SqlState::UndefinedObject, format!("there is no job {id}")))?,
-        };
-        if !object.is_job() || object.kind() == ObjectKind::Table {
-            return Err(SqlError::new(
-                SqlState::WrongObjectType,
-                format!("{} \"{}\" has no job to cancel", object.kind(), object.name),
-            ));
-        }
-        let name = Name { schema: Some(object.schema.clone()), name: object.name.clone(), position: 1 };
-        let drop =
-            thalweg_planner::statement::DropObjects { kind: object.kind(), names: vec![name], if_exists: false, cascade: false };
-        self.drop_objects(&drop, "CANCEL JOB").await
-    }
-
-    async fn set(&mut self, set: &SetSetting) -> SqlResult<Outcome> {
-        let tag = if set.values.is_some() { "SET" } else { "RESET" };
-        if set.scope == SetScope::System {
-            return Err(SqlError::unsupported("settings of the process can't be changed while it runs")
-                .with_hint("Give them as flags, in the environment or in the configuration file: see thalweg.settings.")
-                .at(set.position));
-        }
-        if set.scope == SetScope::Local && !self.in_block() {
-            self.notice(Severity::Warning, SqlState::NoActiveSqlTransaction, "SET LOCAL can only be used in transaction blocks");
-            return Ok(Outcome::Tag(tag.into()));
-        }
-        match &set.name {
-            None => drop(self.settings.reset_all()),
-            Some(name) => {
-                let value = set.value();
-                self.settings.set(name, value.as_deref()).map_err(|e| e.at(set.position))?;
-                if set.scope == SetScope::Local
-                    && let Some(transaction) = &mut self.transaction
-                {
-                    transaction.local.push(name.clone());
-                }
-            }
-        }
-        Ok(Outcome::Tag(tag.into()))
-    }
-
-    fn set_modes(&mut self, modes: &TransactionModes) -> SqlResult<()> {
-        if let Some(read_only) = modes.read_only {
-            self.settings.set("transaction_read_only", Some(if read_only { "on" } else { "off" }))?;
-        }
-        if let Some(isolation) = modes.isolation {
-            self.settings.set("transaction_isolation", Some(isolation.name()))?;
-        }
-        Ok(())
-    }
-
-    fn set_session_modes(&mut self, modes: &TransactionModes) -> SqlResult<Outcome> {
-        if let Some(read_only) = modes.read_only {
-            self.settings.set("default_transaction_read_only", Some(if read_only { "on" } else { "off" }))?;
-        }
-        if let Some(isolation) = modes.isolation {
-            self.settings.set("default_transaction_isolation", Some(isolation.name()))?;
-        }
-        Ok(Outcome::Tag("SET".into()))
-    }
-
-    fn discard(&mut self, target: DiscardTarget) -> SqlResult<Outcome> {
-        let tag = match target {
-            DiscardTarget::All => {
-                if self.in_block() {
-                    return Err(SqlError::new(
-                        SqlState::ActiveSqlTransaction,
-                        "DISCARD ALL cannot run inside a transaction block",
-                    ));
-                }
-                self.cursors.clear();
-                self.prepared.clear();
-                drop(self.settings.reset_all());
-                "DISCARD ALL"
-            }
-            DiscardTarget::Plans => "DISCARD PLANS",
-            DiscardTarget::Sequences => "DISCARD SEQUENCES",
-            DiscardTarget::Temporary => "DISCARD TEMP",
-        };
-        Ok(Outcome::Tag(tag.into()))
-    }
-
-    async fn prepare(&mut self, parsed: &ParsedStatement) -> SqlResult<Outcome> {
-        let Statement::Prepare { name, types, statement, text } = &parsed.statement else {
-            return Err(SqlError::internal("not a PREPARE"));
-        };
-        if self.prepared.get(&name.value).is_some() {
-            return Err(SqlError::new(
-                SqlState::DuplicatePreparedStatement,
-                format!("prepared statement \"{}\" already exists", name.value),
-            ));
-        }
-        let inner = ParsedStatement { statement: (**statement).clone(), text: text.clone(), offset: 0 };
-        let oids = types.iter().map(|t| Ok(thalweg_planner::types::sql_type(t)?.oid())).collect::<SqlResult<Vec<u32>>>()?;
-        let description = self.describe_statement(&inner, &oids)?;
-        let kept =
-            crate::wire::session::Prepared { statement: Some(inner), description, sql: parsed.text.clone(), from_sql: true };
-        self.prepared.insert(name.value.clone(), kept);
-        Ok(Outcome::Tag("PREPARE".into()))
-    }
-
-    fn deallocate(&mut self, name: Option<&str>) -> SqlResult<Outcome> {
-        match name {
-            None => {
-                self.prepared.clear();
-                Ok(Outcome::Tag("DEALLOCATE ALL".into()))
-            }
-            Some(name) if self.prepared.remove(name) => Ok(Outcome::Tag("DEALLOCATE".into())),
-            Some(name) => {
-                Err(SqlError::new(SqlState::InvalidSqlStatementName, format!("prepared statement \"{name}\" does not exist")))
-            }
-        }
-    }
-
-    async fn run_prepared(&mut self, name: &str, values: &[thalweg_planner::ast::Expr]) -> SqlResult<Outcome> {
-        let missing =
-            || SqlError::new(SqlState::InvalidSqlStatementName, format!("prepared statement \"{name}\" does not exist"));
-        let prepared = Arc::clone(self.prepared.get(name).ok_or_else(missing)?);
-        let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
-        if values.len() != prepared.description.params.len() {
-            return Err(SqlError::syntax(format!("wrong number of parameters for prepared statement \"{name}\""))
-                .with_detail(format!("Expected {} parameters but got {}.", prepared.description.params.len(), values.len())));
-        }
-        let params = self.constants(values, &prepared.description.params).await?;
-        Box::pin(self.dispatch(statement, params)).await
     }
 
     fn in_block(&self) -> bool {
@@ -427,13 +197,7 @@ impl ClientSession {
             }
             Statement::Drop(drop) => self.drop_objects(drop, tag).await,
             Statement::DropSchema(drop) => self.drop_schemas(drop).await,
-            Statement::Rename { kind, if_exists, name, to } => {
-                let (database, path) = (Arc::clone(&self.database), self.search_path());
-                let (kind, if_exists, name, to) = (*kind, *if_exists, name.clone(), to.value.clone());
-                let notices = Self::apart(async move { database.rename(kind, &name, &to, if_exists, &path).await }).await?;
-                self.note_all(notices);
-                Ok(Outcome::Tag(tag.into()))
-            }
+            Statement::Rename { .. } => self.rename(statement).await,
             Statement::Comment { target, comment } => self.comment(target, comment.clone()).await,
             Statement::Explain(explain) => self.explain(explain),
             Statement::Show(show) => self.show(show),

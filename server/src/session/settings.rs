@@ -1,12 +1,13 @@
 //! A session's settings: what `SET` and `SHOW` know. Every setting that can be set has an effect, or is one of those whose
 //! only useful value is the one that it has.
 
-use crate::wire::settings::{ByteaOutput, OutputSettings, SessionTimeZone};
+use crate::wire::settings::{ByteaOutput, OutputSettings};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use thalweg_catalog::catalog::SYSTEM_SCHEMAS;
 use thalweg_catalog::options::parse_duration_ms;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, suggest};
+use thalweg_planner::datetime::SessionTimeZone;
 
 /// The version that clients are told: they choose their queries by it.
 pub const SERVER_VERSION: &str = "15.0";
@@ -28,7 +29,7 @@ enum Kind {
     Duration,
     /// A time zone.
     TimeZone,
-    /// `DateStyle`: only ISO is spoken.
+    /// `DateStyle`: only ISO with months before days is spoken.
     DateStyle,
 }
 
@@ -55,7 +56,7 @@ const fn told(name: &'static str, default: &'static str, kind: Kind, description
 /// All settings. A setting with one word can be set to that only: the client may ask for what it gets anyway.
 static KNOWN: &[Known] = &[
     told("application_name", "", Kind::Free, "the client's name for itself"),
-    known("array_nulls", "on", Kind::Words(ON), "NULL in array literals is NULL"),
+    known("array_nulls", "on", Kind::Words(ON), "NULL in an array literal is NULL"),
     known("backslash_quote", "safe_encoding", Kind::Words(&["safe_encoding"]), "how \\' is read"),
     known("bytea_output", "hex", Kind::Words(&["hex", "escape"]), "how bytea is shown"),
     told("client_encoding", "UTF8", Kind::Words(&["UTF8", "UTF-8", "UNICODE"]), "the encoding of text to the client"),
@@ -73,15 +74,15 @@ static KNOWN: &[Known] = &[
         "isolation of new transactions",
     ),
     told("default_transaction_read_only", "off", Kind::Switch, "whether new transactions are read-only"),
-    known("escape_string_warning", "on", Kind::Switch, "kept for clients; no such warning is given"),
+    known("escape_string_warning", "off", Kind::Words(OFF), "no such warning is given"),
     known("extra_float_digits", "1", Kind::Number(-15, 3), "digits of floats"),
-    known("geqo", "off", Kind::Words(&["on", "off"]), "kept for clients; the optimiser has no genetic search"),
-    known("idle_in_transaction_session_timeout", "0", Kind::Words(&["0"]), "no limit"),
+    known("geqo", "off", Kind::Words(OFF), "the optimiser has no genetic search"),
+    known("idle_in_transaction_session_timeout", "0", Kind::Words(&["0"]), "an idle transaction may stay open for any time"),
     told("in_hot_standby", "off", Kind::Fixed, "never a standby"),
     told("integer_datetimes", "on", Kind::Fixed, "times are whole microseconds"),
     told("IntervalStyle", "postgres", Kind::Words(&["postgres"]), "how intervals are shown"),
     told("is_superuser", "on", Kind::Fixed, "there are no roles yet"),
-    known("jit", "off", Kind::Words(&["off", "on"]), "kept for clients; expressions are vectorised instead"),
+    known("jit", "off", Kind::Words(OFF), "expressions are vectorised instead"),
     known("lc_collate", "C", Kind::Fixed, "text orders by its bytes"),
     known("lc_ctype", "C.UTF-8", Kind::Fixed, "classes of characters"),
     known("lc_messages", "C", Kind::Words(&["C"]), "language of messages"),
@@ -104,7 +105,7 @@ static KNOWN: &[Known] = &[
     known("synchronous_commit", "on", Kind::Words(ON), "a commit is durable when acknowledged"),
     known("target_partitions", "2", Kind::Number(1, 64), "threads of a query that is read once"),
     told("TimeZone", "UTC", Kind::TimeZone, "the zone that times are shown in"),
-    known("transaction_deferrable", "off", Kind::Switch, "kept for clients; reads never wait for writers"),
+    known("transaction_deferrable", "off", Kind::Words(OFF), "reads never wait for writers"),
     known(
         "transaction_isolation",
         "read committed",
@@ -112,8 +113,8 @@ static KNOWN: &[Known] = &[
         "isolation of the transaction",
     ),
     known("transaction_read_only", "off", Kind::Switch, "whether the transaction is read-only"),
-    known("work_mem", "4MB", Kind::Free, "kept for clients; queries share the process's memory"),
-    known("xmloption", "content", Kind::Words(&["content", "document"]), "there is no xml"),
+    known("work_mem", "4MB", Kind::Words(&["4MB"]), "queries share the process's memory"),
+    known("xmloption", "content", Kind::Words(&["content"]), "there is no xml"),
     known("ssl", "off", Kind::Words(OFF), "connections are not encrypted yet"),
 ];
 
@@ -332,7 +333,11 @@ fn checked(known: &Known, value: &str) -> SqlResult<String> {
         Kind::Free => value.to_string(),
         Kind::Words(words) => {
             let word = words.iter().find(|word| word.eq_ignore_ascii_case(text));
-            let word = word.ok_or_else(|| invalid().with_hint(format!("Available values: {}.", words.join(", "))))?;
+            let word = word.ok_or_else(|| {
+                let reason = format!("The setting says that {}.", known.description);
+                let error = invalid().with_hint(format!("Available values: {}.", words.join(", ")));
+                if words.len() == 1 { error.with_detail(reason) } else { error }
+            })?;
             if known.name == "client_encoding" { "UTF8".into() } else { (*word).to_string() }
         }
         Kind::Switch => match text.to_lowercase().as_str() {
@@ -357,11 +362,10 @@ fn checked(known: &Known, value: &str) -> SqlResult<String> {
         Kind::TimeZone => SessionTimeZone::parse(text).ok_or_else(invalid)?.name(),
         Kind::DateStyle => {
             let parts: Vec<String> = text.split(',').map(|p| p.trim().to_uppercase()).collect();
-            if parts.iter().any(|p| !["ISO", "MDY", "DMY", "YMD"].contains(&p.as_str())) {
-                return Err(invalid().with_hint("Only the ISO style is supported."));
+            if parts.iter().any(|p| !["ISO", "MDY"].contains(&p.as_str())) {
+                return Err(invalid().with_hint("Dates are shown in the ISO style, and 1/2/2024 is read as the 2nd of January."));
             }
-            let order = parts.iter().find(|p| *p != "ISO").map_or("MDY", String::as_str);
-            format!("ISO, {order}")
+            "ISO, MDY".into()
         }
     })
 }

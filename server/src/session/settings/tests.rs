@@ -31,3 +31,26 @@ fn the_search_path_knows_the_user_and_quotes() {
     settings.set("search_path", Some("\"Mixed\", Lower")).unwrap();
     assert_eq!(settings.search_path(), ["Mixed", "lower"]);
 }
+
+#[test]
+fn d21_values_that_nothing_acts_on_are_refused_with_a_reason() {
+    for (name, value) in [
+        ("DateStyle", "ISO, DMY"),
+        ("DateStyle", "German"),
+        ("IntervalStyle", "iso_8601"),
+        ("client_encoding", "LATIN1"),
+        ("geqo", "on"),
+        ("jit", "on"),
+        ("work_mem", "64MB"),
+        ("escape_string_warning", "on"),
+        ("idle_in_transaction_session_timeout", "1min"),
+        ("standard_conforming_strings", "off"),
+    ] {
+        let error = SessionSettings::default().set(name, Some(value)).unwrap_err();
+        assert_eq!(error.state, SqlState::InvalidParameterValue, "{name}");
+        assert!(error.hint.is_some(), "{name}");
+    }
+    for (name, value) in [("DateStyle", "ISO"), ("DateStyle", "iso, mdy"), ("geqo", "off"), ("client_encoding", "utf-8")] {
+        SessionSettings::default().set(name, Some(value)).unwrap();
+    }
+}

@@ -1,0 +1,133 @@
+//! Statements that change the catalog. Each runs in a task of its own, which a cancelled statement does not stop half-way.
+
+use super::ClientSession;
+use crate::database::definition::Created;
+use crate::wire::session::Outcome;
+use std::sync::Arc;
+use thalweg_catalog::{CatalogChange, ObjectKind, SqlError, SqlResult, SqlState};
+use thalweg_planner::bind::find_object;
+use thalweg_planner::statement::{CommentTarget, DropObjects, DropSchemas, JobReference, Name};
+use thalweg_planner::{ParsedStatement, Statement};
+
+impl ClientSession {
+    pub(super) async fn define(&mut self, parsed: &ParsedStatement) -> SqlResult<Outcome> {
+        let (database, path, sql) = (Arc::clone(&self.database), self.search_path(), parsed.text.clone());
+        let statement = parsed.statement.clone();
+        let tag = statement.tag();
+        let created = Self::apart(async move {
+            match &statement {
+                Statement::CreateSource(create) => database.create_source(create, &path, &sql).await,
+                Statement::CreateTable(create) => database.create_table(create, &path, &sql).await,
+                Statement::CreateView(create) => database.create_view(create, &path, &sql).await,
+                Statement::CreateMaterializedView(create) => database.create_materialized_view(create, &path, &sql).await,
+                Statement::CreateSink(create) => database.create_sink(create, &path, &sql).await,
+                _ => Err(SqlError::internal("not a CREATE")),
+            }
+        })
+        .await?;
+        Ok(self.created(created, tag))
+    }
+
+    fn created(&mut self, created: Created, tag: &str) -> Outcome {
+        self.note_all(created.notices);
+        Outcome::Tag(tag.to_string())
+    }
+
+    pub(super) async fn drop_objects(&mut self, drop: &DropObjects, tag: &str) -> SqlResult<Outcome> {
+        let (database, path, drop) = (Arc::clone(&self.database), self.search_path(), drop.clone());
+        let notices = Self::apart(async move { database.drop_objects(&drop, &path).await }).await?;
+        self.note_all(notices);
+        Ok(Outcome::Tag(tag.to_string()))
+    }
+
+    pub(super) async fn drop_schemas(&mut self, drop: &DropSchemas) -> SqlResult<Outcome> {
+        let catalog = self.database.catalog();
+        for word in &drop.names {
+            if !catalog.has_schema(&word.value) {
+                if drop.if_exists {
+                    self.note_all(vec![format!("schema \"{}\" does not exist, skipping", word.value)]);
+                    continue;
+                }
+                return Err(SqlError::new(SqlState::InvalidSchemaName, format!("schema \"{}\" does not exist", word.value))
+                    .at(word.position));
+            }
+            if drop.cascade {
+                // The last first, so that nothing is dropped before what reads it.
+                let inside: Vec<_> = catalog.objects().filter(|o| o.schema == word.value).cloned().collect();
+                for object in inside.iter().rev() {
+                    let name = Name { schema: Some(object.schema.clone()), name: object.name.clone(), position: word.position };
+                    let one = DropObjects { kind: object.kind(), names: vec![name], if_exists: true, cascade: true };
+                    self.drop_objects(&one, "").await?;
+                }
+            }
+            let (database, name) = (Arc::clone(&self.database), word.value.clone());
+            Self::apart(async move { database.change_catalog(vec![CatalogChange::DropSchema(name)]).await }).await?;
+        }
+        Ok(Outcome::Tag("DROP SCHEMA".into()))
+    }
+
+    pub(super) async fn create_schema(&mut self, name: &str, position: usize, if_not_exists: bool) -> SqlResult<Outcome> {
+        let taken = self.database.catalog().has_schema(name);
+        if taken && if_not_exists {
+            self.note_all(vec![format!("schema \"{name}\" already exists, skipping")]);
+        } else {
+            let (database, name) = (Arc::clone(&self.database), name.to_string());
+            let made = Self::apart(async move { database.change_catalog(vec![CatalogChange::CreateSchema(name)]).await }).await;
+            made.map_err(|e| e.at(position))?;
+        }
+        Ok(Outcome::Tag("CREATE SCHEMA".into()))
+    }
+
+    pub(super) async fn rename(&mut self, statement: &Statement) -> SqlResult<Outcome> {
+        let Statement::Rename { kind, if_exists, name, to } = statement else {
+            return Err(SqlError::internal("not a RENAME"));
+        };
+        let (database, path) = (Arc::clone(&self.database), self.search_path());
+        let (kind, if_exists, name, to) = (*kind, *if_exists, name.clone(), to.value.clone());
+        let notices = Self::apart(async move { database.rename(kind, &name, &to, if_exists, &path).await }).await?;
+        self.note_all(notices);
+        Ok(Outcome::Tag(statement.tag().into()))
+    }
+
+    pub(super) async fn comment(&mut self, target: &CommentTarget, comment: Option<String>) -> SqlResult<Outcome> {
+        let CommentTarget::Object(kind, name) = target else {
+            return Err(
+                SqlError::unsupported("comments are kept on relations only").with_hint("Comment on the relation instead.")
+            );
+        };
+        let catalog = self.database.catalog();
+        let object = find_object(name, &catalog, &self.search_path())?;
+        if object.kind() != *kind {
+            return Err(
+                SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a {kind}", object.name)).at(name.position)
+            );
+        }
+        let (database, id) = (Arc::clone(&self.database), object.id);
+        Self::apart(async move { database.change_catalog(vec![CatalogChange::Comment { id, comment }]).await }).await?;
+        Ok(Outcome::Tag("COMMENT".into()))
+    }
+
+    pub(super) async fn cancel_job(&mut self, job: &JobReference) -> SqlResult<Outcome> {
+        let catalog = self.database.catalog();
+        let object = match job {
+            JobReference::Name(name) => find_object(name, &catalog, &self.search_path())?,
+            JobReference::Id(id) => catalog
+                .get(thalweg_catalog::ObjectId(*id))
+                .ok_or_else(|| SqlError::new(SqlState::UndefinedObject, format!("there is no job {id}")))?,
+        };
+        if !object.is_job() || object.kind() == ObjectKind::Table {
+            return Err(SqlError::new(
+                SqlState::WrongObjectType,
+                format!("{} \"{}\" has no job to cancel", object.kind(), object.name),
+            ));
+        }
+        let name = Name { schema: Some(object.schema.clone()), name: object.name.clone(), position: 1 };
+        let drop = DropObjects { kind: object.kind(), names: vec![name], if_exists: false, cascade: false };
+        self.drop_objects(&drop, "CANCEL JOB").await
+    }
+
+    /// Runs a change of the catalog in a task of its own, which a cancelled statement does not stop half-way.
+    async fn apart<T: Send + 'static>(work: impl Future<Output = SqlResult<T>> + Send + 'static) -> SqlResult<T> {
+        tokio::spawn(work).await.map_err(|e| SqlError::internal(format!("a statement panicked: {e}")))?
+    }
+}

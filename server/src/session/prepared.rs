@@ -1,0 +1,53 @@
+//! `PREPARE`, `EXECUTE` and `DEALLOCATE`.
+
+use super::ClientSession;
+use crate::wire::session::{Outcome, Prepared};
+use std::sync::Arc;
+use thalweg_catalog::{SqlError, SqlResult, SqlState};
+use thalweg_planner::{ParsedStatement, Statement};
+
+impl ClientSession {
+    pub(super) async fn prepare(&mut self, parsed: &ParsedStatement) -> SqlResult<Outcome> {
+        let Statement::Prepare { name, types, statement, text } = &parsed.statement else {
+            return Err(SqlError::internal("not a PREPARE"));
+        };
+        if self.prepared.get(&name.value).is_some() {
+            return Err(SqlError::new(
+                SqlState::DuplicatePreparedStatement,
+                format!("prepared statement \"{}\" already exists", name.value),
+            ));
+        }
+        let inner = ParsedStatement { statement: (**statement).clone(), text: text.clone(), offset: 0 };
+        let oids = types.iter().map(|t| Ok(thalweg_planner::types::sql_type(t)?.oid())).collect::<SqlResult<Vec<u32>>>()?;
+        let description = self.describe_statement(&inner, &oids)?;
+        let kept = Prepared { statement: Some(inner), description, sql: parsed.text.clone(), from_sql: true };
+        self.prepared.insert(name.value.clone(), kept);
+        Ok(Outcome::Tag("PREPARE".into()))
+    }
+
+    pub(super) fn deallocate(&mut self, name: Option<&str>) -> SqlResult<Outcome> {
+        match name {
+            None => {
+                self.prepared.clear();
+                Ok(Outcome::Tag("DEALLOCATE ALL".into()))
+            }
+            Some(name) if self.prepared.remove(name) => Ok(Outcome::Tag("DEALLOCATE".into())),
+            Some(name) => {
+                Err(SqlError::new(SqlState::InvalidSqlStatementName, format!("prepared statement \"{name}\" does not exist")))
+            }
+        }
+    }
+
+    pub(super) async fn run_prepared(&mut self, name: &str, values: &[thalweg_planner::ast::Expr]) -> SqlResult<Outcome> {
+        let missing =
+            || SqlError::new(SqlState::InvalidSqlStatementName, format!("prepared statement \"{name}\" does not exist"));
+        let prepared = Arc::clone(self.prepared.get(name).ok_or_else(missing)?);
+        let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
+        if values.len() != prepared.description.params.len() {
+            return Err(SqlError::syntax(format!("wrong number of parameters for prepared statement \"{name}\""))
+                .with_detail(format!("Expected {} parameters but got {}.", prepared.description.params.len(), values.len())));
+        }
+        let params = self.constants(values, &prepared.description.params).await?;
+        Box::pin(self.dispatch(statement, params)).await
+    }
+}
