@@ -87,6 +87,13 @@ impl TableModel {
         }
     }
 
+    /// One statement, acknowledged however long it takes.
+    pub async fn change_once(&mut self, client: &Client) {
+        let (sql, after) = self.statement();
+        client.batch_execute(&sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+        self.sure = after;
+    }
+
     /// A random statement, and the table after it.
     fn statement(&mut self) -> (String, Rows) {
         let mut after = self.sure.clone();
