@@ -1,10 +1,12 @@
 //! Rules that give a bound plan Postgres's meaning of numbers and casts, around DataFusion's own type coercion.
 //!
-//! Before it, `set_operations` counts copies of rows, and `numbers` types integer literals and the arguments of sums and
-//! averages, and with `operators` what stands beside an operator. After it, `single_row` and `membership` give subqueries their meaning, and `exact` replaces arithmetic that would
-//! wrap or lose digits, and casts that round or print differently.
+//! Before it, `set_operations` counts copies of rows, `numbers` types integer literals and the arguments of sums and averages, and
+//! with `operators` what stands beside an operator, and `frames` makes frames in an order of bytes such as it takes. After it,
+//! `single_row` and `membership` give subqueries their meaning, and `exact` replaces arithmetic that would wrap or lose digits, and
+//! casts that round or print differently.
 
 mod exact;
+mod frames;
 mod membership;
 mod numbers;
 mod operators;
@@ -21,6 +23,7 @@ pub(crate) fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     vec![
         Arc::new(set_operations::SetOperations),
         Arc::new(numbers::PostgresNumbers),
+        Arc::new(frames::FramesOfBytes),
         Arc::new(ResolveGroupingFunction::new()),
         Arc::new(TypeCoercion::new()),
         Arc::new(single_row::SingleRow),

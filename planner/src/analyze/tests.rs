@@ -234,3 +234,11 @@ fn times_are_rounded_to_the_digits_of_a_cast() {
     assert_eq!(value("select timestamp(0) '1999-12-31 23:59:58.5'"), "1999-12-31T23:59:58");
     assert_eq!(value("select '2024-01-01 10:11:12.123456'::timestamp(6)"), "2024-01-01T10:11:12.123456");
 }
+
+#[test]
+fn rows_are_numbered_and_summed_in_an_order_of_bytes() {
+    let sql = "select id, row_number() over (order by encode(s::bytea, 'hex')::bytea desc nulls last, id),
+                      sum(id) over (order by encode(s::bytea, 'hex')::bytea nulls first) from n order by id";
+    let of_text = sql.replace("encode(s::bytea, 'hex')::bytea", "s");
+    assert_eq!(rows(sql).expect("rows"), rows(&of_text).expect("rows"));
+}

@@ -1,10 +1,11 @@
 //! Changes to a query's syntax tree before its names are looked up: what Postgres means where DataFusion would do otherwise.
 //!
 //! `names` gives every output column the name that Postgres gives it, `windows` turns `TUMBLE` and `HOP` into subqueries,
-//! `refused` stops on clauses that would be read and then ignored, and the visitor here does small replacements.
+//! `precedence` regroups what the parser grouped wrongly, `refused` stops on clauses that would be read and then ignored, and the visitor here does small replacements.
 
 mod names;
 mod parameters;
+mod precedence;
 mod refused;
 mod windows;
 
@@ -64,6 +65,11 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         rewrite_one(expr).map_or_else(|e| ControlFlow::Break(Box::new(e)), ControlFlow::Continue)
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        precedence::regroup(expr);
+        ControlFlow::Continue(())
     }
 }
 

@@ -152,3 +152,19 @@ fn clauses_that_would_be_ignored_are_refused() {
     }
     assert_eq!(value("select s collate \"C\" from n where id = 1"), "a");
 }
+
+#[test]
+fn distinct_from_binds_tighter_than_not_and_and_or() {
+    for (written, meant) in [
+        ("1 is distinct from 2 and false", "(1 is distinct from 2) and false"),
+        ("1 is not distinct from 2 or true", "(1 is not distinct from 2) or true"),
+        ("false and 1 is distinct from 2 or true", "(false and (1 is distinct from 2)) or true"),
+        ("not 1 is distinct from 2 and false", "(not (1 is distinct from 2)) and false"),
+        ("1 is distinct from 2 and false or true", "((1 is distinct from 2) and false) or true"),
+        ("true is distinct from (false and true)", "true is distinct from (false and true)"),
+        ("null is distinct from 2 and 3 is not distinct from 3 and false", "false"),
+        ("not 2 is distinct from 2 and 3 is distinct from 2 + 1 or false", "false"),
+    ] {
+        assert_eq!(value(&format!("select {written}")), value(&format!("select {meant}")), "{written}");
+    }
+}
