@@ -34,11 +34,11 @@ impl MarkInputs {
         let saved = context.state.cell_table("watermarks", context.worker().own_vnode())?;
         let mut current = vec![Watermarks::new(); senders.len()];
         for (name, value) in saved.entries()? {
-            let (Ok(name), Ok(value)) = (<[u8; 16]>::try_from(name), <[u8; 8]>::try_from(value)) else {
+            let (Ok(name), Ok(value)) = (<[u8; 8]>::try_from(name), <[u8; 8]>::try_from(value)) else {
                 return Err(OperatorError::Invariant("MARKS-1", "a saved watermark is not as it was written".into()));
             };
             let port = u32::from_le_bytes(name[..4].try_into().expect("four bytes")) as usize;
-            let column = u32::from_le_bytes(name[4..8].try_into().expect("four bytes")) as usize;
+            let column = u32::from_le_bytes(name[4..].try_into().expect("four bytes")) as usize;
             let value = i64::from_le_bytes(value);
             if let Some(marks) = current.get_mut(port) {
                 // From several workers after a rescale: what held for all holds.
@@ -93,13 +93,11 @@ impl MarkInputs {
     pub fn save(&mut self) {
         let Some(saved) = self.saved.as_mut().filter(|_| self.changed) else { return };
         self.changed = false;
-        let own = self.senders.first().and_then(|s| s.first()).copied().unwrap_or(0) as u64;
         for (port, marks) in self.current.iter().enumerate() {
             for (column, value) in marks {
-                let mut name = [0u8; 16];
+                let mut name = [0u8; 8];
                 name[..4].copy_from_slice(&(port as u32).to_le_bytes());
-                name[4..8].copy_from_slice(&(*column as u32).to_le_bytes());
-                name[8..].copy_from_slice(&own.to_le_bytes());
+                name[4..].copy_from_slice(&(*column as u32).to_le_bytes());
                 saved.put(&name, &value.to_le_bytes());
             }
         }

@@ -33,7 +33,9 @@ impl WatermarkFilter {
     /// If state can't be read.
     pub fn new(context: NodeContext, column: usize) -> Result<WatermarkFilter, OperatorError> {
         let saved = context.state.cell_table("watermark", context.worker().own_vnode())?;
-        let watermark = saved.get(NAME)?.and_then(|bytes| bytes.try_into().ok()).map(i64::from_le_bytes);
+        // From several workers after a rescale: what held for all holds.
+        let values = saved.entries()?.into_iter().filter_map(|(_, bytes)| bytes.try_into().ok());
+        let watermark = values.map(i64::from_le_bytes).min();
         Ok(WatermarkFilter { context, column, saved, watermark, pending: vec![] })
     }
 

@@ -6,7 +6,7 @@
 use super::database::{BatchWriter, Database, PREFIX_BYTES, stored_key, vnode_of};
 use super::directory::StoredTable;
 use super::{FlushStats, StateTable};
-use crate::error::{StorageError, StorageResult};
+use crate::error::StorageResult;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -46,7 +46,15 @@ pub(crate) struct Cells {
     /// A value that was removed but is still stored is None.
     values: BTreeMap<Vec<u8>, CellValue>,
     dirty: BTreeSet<Vec<u8>>,
+    /// What further former workers kept under names that are in `values` too, after a rescale. Gone when the name is next written.
+    former: Vec<Former>,
     bytes: usize,
+}
+
+struct Former {
+    name: Vec<u8>,
+    vnode: VNode,
+    value: Vec<u8>,
 }
 
 struct CellValue {
@@ -80,18 +88,25 @@ impl CellTable {
         table: Arc<StoredTable>,
         owner: VNode,
     ) -> StorageResult<(CellTable, Rc<RefCell<Cells>>)> {
-        let mut cells =
-            Cells { table, owner, values: BTreeMap::new(), dirty: BTreeSet::new(), bytes: 0, database: Arc::clone(&database) };
+        let mut cells = Cells {
+            table,
+            owner,
+            values: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            former: Vec::new(),
+            bytes: 0,
+            database: Arc::clone(&database),
+        };
         database.scan_prefix(&cells.table.table_id.to_be_bytes(), |key, value| {
             let name = key.get(PREFIX_BYTES..).unwrap_or_default().to_vec();
-            let cell = CellValue { value: Value::of_stored(value), stored: Some(vnode_of(key)?) };
-            cells.bytes += cell_bytes(&name, &cell.value);
-            if cells.values.insert(name, cell).is_some() {
-                return Err(StorageError::Shape {
-                    table: cells.table.path(),
-                    reason: "two former workers kept a value under the same name".to_string(),
-                });
+            let vnode = vnode_of(key)?;
+            if cells.values.contains_key(&name) {
+                cells.former.push(Former { name, vnode, value: value.to_vec() });
+                return Ok(true);
             }
+            let cell = CellValue { value: Value::of_stored(value), stored: Some(vnode) };
+            cells.bytes += cell_bytes(&name, &cell.value);
+            cells.values.insert(name, cell);
             Ok(true)
         })?;
         let cells = Rc::new(RefCell::new(cells));
@@ -126,14 +141,14 @@ impl CellTable {
         self.cells.borrow_mut().set(name, None);
     }
 
-    /// All names, in order. After a rescale it can hold values of several former workers, whose names then must not clash.
+    /// All names, in order.
     pub fn names(&self) -> Vec<Vec<u8>> {
         let cells = self.cells.borrow();
         let there = cells.values.iter().filter(|(_, cell)| !matches!(cell.value, Value::Gone));
         there.map(|(name, _)| name.clone()).collect()
     }
 
-    /// All names and values, by name.
+    /// All names and values, by name; then those that further former workers kept under the same names, until these are written.
     ///
     /// # Errors
     /// If the database can't be read.
@@ -144,6 +159,8 @@ impl CellTable {
                 entries.push((name, value));
             }
         }
+        let cells = self.cells.borrow();
+        entries.extend(cells.former.iter().map(|former| (former.name.clone(), former.value.clone())));
         Ok(entries)
     }
 }
@@ -156,7 +173,7 @@ impl Cells {
     fn set(&mut self, name: &[u8], value: Option<&[u8]>) {
         let stored = match self.values.get(name) {
             // What changes nothing is not written again.
-            Some(old) if value.is_some() && old.value.kept() == value => return,
+            Some(old) if value.is_some() && old.value.kept() == value && self.former.is_empty() => return,
             Some(old) if value.is_none() && matches!(old.value, Value::Gone) => return,
             Some(old) => {
                 self.bytes -= cell_bytes(name, &old.value);
@@ -193,6 +210,9 @@ impl StateTable for RefCell<Cells> {
         let mut writer = BatchWriter::new(&cells.database);
         for name in std::mem::take(&mut cells.dirty) {
             let Some(cell) = cells.values.get_mut(&name) else { continue };
+            for former in cells.former.extract_if(.., |former| former.name == name) {
+                writer.delete(table, former.vnode, &former.name, &[])?;
+            }
             let gone = matches!(cell.value, Value::Gone);
             if let Some(vnode) = cell.stored
                 && (gone || vnode != cells.owner)

@@ -52,21 +52,27 @@ fn a_value_moves_to_its_new_owner_when_it_is_next_written() {
 }
 
 #[test]
-fn names_of_former_workers_that_clash_are_refused() {
+fn after_a_rescale_all_former_workers_values_of_a_name_are_given_until_it_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let merged = testing::open(&directory.path().join("merged")).unwrap();
     for vnode in [1, 2] {
         let path = directory.path().join(vnode.to_string());
         let store = testing::open(&path).unwrap();
         let state = store.operator_state(ObjectId(1), "source");
-        state.cell_table("positions", VNode(vnode)).unwrap().put(b"same", b"x");
+        state.cell_table("positions", VNode(vnode)).unwrap().put(b"same", &vnode.to_be_bytes());
         state.flush().unwrap();
         let copy = directory.path().join(format!("copy {vnode}"));
         store.checkpoint(&copy).unwrap();
         merged.import_from(&copy, |_| true).unwrap();
     }
-    let opened = merged.operator_state(ObjectId(1), "source").cell_table("positions", VNode(1));
-    assert!(matches!(opened, Err(StorageError::Shape { .. })));
+    let state = merged.operator_state(ObjectId(1), "source");
+    let mut cells = state.cell_table("positions", VNode(1)).unwrap();
+    let former = |vnode: u16| (b"same".to_vec(), vnode.to_be_bytes().to_vec());
+    assert_eq!(cells.entries().unwrap(), [former(1), former(2)]);
+    cells.put(b"same", &1u16.to_be_bytes());
+    state.flush().unwrap();
+    assert_eq!(cells.entries().unwrap(), [former(1)]);
+    assert_eq!(merged.scan_table(merged.tables()[0].table_id).unwrap().map(|b| b.unwrap().num_rows()).sum::<usize>(), 1);
 }
 
 #[test]
