@@ -6,7 +6,7 @@
 use crate::ast::{self, Expr as SqlExpr, SelectItem, Spanned};
 use crate::bind::find_object;
 use crate::errors::{span_position, sql_error};
-use crate::functions::assign;
+use crate::functions::{assign, text};
 use crate::logical::{BoundQuery, LogicalPlanner, Scope, output_columns};
 use crate::parse::parse_expr;
 use crate::physical::physical_expr;
@@ -412,23 +412,10 @@ fn assigned(value: Expr, from: &DataType, column: &Column, literal: bool, positi
             .at(position));
     }
     if column.sql_type == SqlType::Bytea && matches!(from, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) {
-        return bytes_of(value);
+        return text::bytes_of(value).map_err(|e| sql_error(&e));
     }
     let cast = Expr::Cast(Cast::new(Box::new(value), column.sql_type.to_arrow()));
     Ok(assign::to_type(cast, &column.sql_type))
-}
-
-/// The bytes that a text stands for: hexadecimal digits after `\x`, else the text's own.
-fn bytes_of(text: Expr) -> SqlResult<Expr> {
-    use datafusion::functions::{encoding, string, unicode};
-    use datafusion::logical_expr::{lit, when};
-    let text = Expr::Cast(Cast::new(Box::new(text), DataType::Utf8));
-    let is_hex = string::starts_with().call(vec![text.clone(), lit("\\x")]);
-    let digits = unicode::substr().call(vec![text.clone(), lit(3i64)]);
-    let bytes = encoding::decode().call(vec![digits, lit("hex")]);
-    let bytes = Expr::Cast(Cast::new(Box::new(bytes), DataType::Binary));
-    let own = Expr::Cast(Cast::new(Box::new(text), DataType::Binary));
-    when(is_hex, bytes).otherwise(own).map_err(|e| sql_error(&e))
 }
 
 /// Whether Postgres casts values of one type when they are assigned to a column of the other. The type of a literal in

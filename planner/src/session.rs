@@ -2,6 +2,8 @@
 
 use crate::analyze;
 use crate::functions;
+use crate::logical::casts::NamedCasts;
+use crate::logical::rules;
 use crate::types::PostgresTypes;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -43,6 +45,10 @@ pub fn session_config(settings: &SessionSettings) -> SessionConfig {
     options.sql_parser.dialect = datafusion::common::config::Dialect::PostgreSQL;
     // It takes from the right of `NOT IN` the NULLs that hide every row.
     options.optimizer.filter_null_join_keys = false;
+    // The plan knows of more expressions that they are never NULL than the operators made of it do: `coalesce` over a `CASE`.
+    options.execution.skip_physical_aggregate_schema_check = true;
+    // It leaves NULL out of the first of distinct values.
+    options.optimizer.enable_topk_aggregation = false;
     // Text is Utf8 in state, on the wire and in files; a view type in a plan would have to be cast back.
     options.optimizer.expand_views_at_output = false;
     options.execution.parquet.schema_force_view_types = false;
@@ -51,13 +57,16 @@ pub fn session_config(settings: &SessionSettings) -> SessionConfig {
 
 /// DataFusion's state for a session: its functions and rules with ours. Cheap to clone, not so cheap to make.
 pub fn session_state(settings: &SessionSettings, runtime: Arc<RuntimeEnv>) -> SessionState {
-    let mut state = SessionStateBuilder::new()
+    let mut builder = SessionStateBuilder::new()
         .with_config(session_config(settings))
         .with_runtime_env(runtime)
         .with_default_features()
         .with_type_planner(Arc::new(PostgresTypes))
         .with_analyzer_rules(analyze::rules())
-        .build();
+        .with_optimizer_rules(rules::batch());
+    // Before DataFusion's own, which leaves nothing of an aggregate to plan.
+    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(NamedCasts));
+    let mut state = builder.build();
     functions::register(&mut state);
     state
 }

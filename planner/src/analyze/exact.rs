@@ -135,5 +135,8 @@ fn cast_expr(cast: Cast, schema: &DFSchema, zone: &str) -> Result<Transformed<Ex
     if to == DataType::Utf8 && text::prints_differently(&from) {
         return Ok(Transformed::yes(text::to_text().call(vec![*cast.expr])));
     }
+    if to == DataType::Binary && from == DataType::Utf8 {
+        return Ok(Transformed::yes(text::bytes_of(*cast.expr)?));
+    }
     Ok(Transformed::no(Expr::Cast(cast)))
 }

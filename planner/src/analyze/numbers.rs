@@ -121,11 +121,18 @@ fn narrowed(expr: &Expr) -> Option<Expr> {
     }
 }
 
-/// A sum or average with its argument cast, so that its result has Postgres's type.
+/// An aggregate without the names that casts had while it was bound, and a sum or average with its argument cast, so that its
+/// result has Postgres's type.
 fn aggregate(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
-            let changed = cast_argument(func.name(), &mut params.args, schema);
+            let mut changed = false;
+            for part in params.args.iter_mut().chain(params.filter.as_deref_mut()) {
+                let plain = std::mem::replace(part, Expr::Literal(ScalarValue::Null, None)).unalias_nested();
+                changed |= plain.transformed;
+                *part = plain.data;
+            }
+            changed |= cast_argument(func.name(), &mut params.args, schema);
             Ok(Transformed::new(
                 Expr::AggregateFunction(AggregateFunction { func, params }),
                 changed,

@@ -242,3 +242,8 @@ fn rows_are_numbered_and_summed_in_an_order_of_bytes() {
     let of_text = sql.replace("encode(s::bytea, 'hex')::bytea", "s");
     assert_eq!(rows(sql).expect("rows"), rows(&of_text).expect("rows"));
 }
+
+#[test]
+fn a_text_cast_to_bytea_is_hexadecimal_after_its_mark() {
+    assert_eq!(value("select '\\x01ff'::bytea, 'abc'::bytea, cast('\\x' as bytea)"), "01ff|616263|");
+}

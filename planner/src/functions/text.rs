@@ -5,7 +5,10 @@ use arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
 use arrow::datatypes::{DataType, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType};
 use chrono::{DateTime, Timelike};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::functions::{encoding, string, unicode};
+use datafusion::logical_expr::{
+    Cast, ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit, when,
+};
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -24,6 +27,17 @@ pub(crate) fn to_text() -> Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> =
         LazyLock::new(|| Arc::new(ScalarUDF::from(ToText { signature: Signature::any(1, Volatility::Immutable) })));
     Arc::clone(&FUNCTION)
+}
+
+/// The bytes that a text stands for: hexadecimal digits after `\x`, else the text's own.
+pub(crate) fn bytes_of(text: Expr) -> Result<Expr> {
+    let text = Expr::Cast(Cast::new(Box::new(text), DataType::Utf8));
+    let is_hex = string::starts_with().call(vec![text.clone(), lit("\\x")]);
+    let digits = unicode::substr().call(vec![text.clone(), lit(3i64)]);
+    let bytes = encoding::decode().call(vec![digits, lit("hex")]);
+    let bytes = Expr::Cast(Cast::new(Box::new(bytes), DataType::Binary));
+    let own = Expr::Cast(Cast::new(Box::new(text), DataType::Binary));
+    when(is_hex, bytes).otherwise(own)
 }
 
 pub(super) fn functions() -> Vec<ScalarUDF> {

@@ -5,8 +5,9 @@
 //! [`LogicalPlanner::optimize_batch`] rewrite it for the engine that is to run it; both do the analysis first.
 
 mod binder;
+pub(crate) mod casts;
 mod parameters;
-mod rules;
+pub(crate) mod rules;
 
 use crate::errors::sql_error;
 use crate::relation::RelationSource;
@@ -163,7 +164,7 @@ impl LogicalPlanner {
     /// # Errors
     /// As [`LogicalPlanner::analyze`].
     pub fn optimize_batch(&self, plan: &LogicalPlan, now_us: i64) -> SqlResult<LogicalPlan> {
-        let plan = self.analyze(plan)?;
+        let plan = rules::with_known_filters(self.analyze(plan)?)?;
         let now = DateTime::from_timestamp_micros(now_us).ok_or_else(|| SqlError::internal("the clock is out of bounds"))?;
         let context = OptimizerContext::new_with_config_options(self.options()).with_query_execution_start_time(now);
         let context = context.with_skip_failing_rules(false);

@@ -1,16 +1,16 @@
 //! Which of DataFusion's rules rewrite a plan that is to become a streaming one.
 
 use crate::errors::sql_error;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
-use datafusion::optimizer::OptimizerRule;
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Volatility};
 use datafusion::optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion::optimizer::decorrelate_lateral_join::DecorrelateLateralJoin;
 use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
 use datafusion::optimizer::eliminate_filter::EliminateFilter;
-use datafusion::optimizer::eliminate_group_by_constant::EliminateGroupByConstant;
 use datafusion::optimizer::eliminate_join::EliminateJoin;
 use datafusion::optimizer::eliminate_outer_join::EliminateOuterJoin;
 use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
@@ -22,6 +22,7 @@ use datafusion::optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggreg
 use datafusion::optimizer::rewrite_set_comparison::RewriteSetComparison;
 use datafusion::optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
+use datafusion::optimizer::{Optimizer, OptimizerRule};
 use std::sync::Arc;
 use thalweg_catalog::{SqlError, SqlResult};
 
@@ -29,8 +30,8 @@ use thalweg_catalog::{SqlError, SqlResult};
 ///
 /// Left out: pushing limits down (a limit below a join would keep a second, needless top-N state), the rewrite of distinct
 /// aggregates to two groupings (the aggregate operator keeps distinct values itself), filtering NULL join keys (it takes the
-/// NULLs from `NOT IN` that hide every row, and the join operator passes them over anyway), and moving single field accesses
-/// to scans (a `Map` does them).
+/// NULLs from `NOT IN` that hide every row, and the join operator passes them over anyway), moving single field accesses
+/// to scans (a `Map` does them), and what [`batch`] leaves out too.
 pub(super) fn streaming() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     vec![
         Arc::new(RewriteSetComparison::new()),
@@ -48,10 +49,40 @@ pub(super) fn streaming() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         Arc::new(PropagateEmptyRelation::new()),
         Arc::new(EliminateOuterJoin::new()),
         Arc::new(PushDownFilter::new()),
-        Arc::new(EliminateGroupByConstant::new()),
         Arc::new(CommonSubexprEliminate::new()),
         Arc::new(OptimizeProjections::new()),
     ]
+}
+
+/// DataFusion's own rules, but for the one that takes constants from `GROUP BY`: without any key left, no rows would give a row.
+pub(crate) fn batch() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    Optimizer::new().rules.into_iter().filter(|rule| rule.name() != "eliminate_group_by_constant").collect()
+}
+
+/// The plan with `FILTER (WHERE p)` of aggregates as `p IS TRUE`: DataFusion's `count(*)` counts rows for which it is NULL.
+pub(super) fn with_known_filters(plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+    let known = |filter: Box<Expr>| Box::new(Expr::IsTrue(Box::new(Expr::Cast(Cast::new(filter, DataType::Boolean)))));
+    let in_expr = |expr: Expr| {
+        Ok(match expr {
+            Expr::AggregateFunction(mut call) if call.params.filter.is_some() => {
+                call.params.filter = call.params.filter.map(known);
+                Transformed::yes(Expr::AggregateFunction(call))
+            }
+            Expr::WindowFunction(mut call) if call.params.filter.is_some() => {
+                call.params.filter = call.params.filter.map(known);
+                Transformed::yes(Expr::WindowFunction(call))
+            }
+            other => Transformed::no(other),
+        })
+    };
+    let in_node = |node: LogicalPlan| {
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            Ok(expr.transform_up(in_expr)?.update_data(|expr| name.restore(expr)))
+        })
+    };
+    Ok(plan.transform_up_with_subqueries(in_node).map_err(|e| sql_error(&e))?.data)
 }
 
 /// Refuses functions whose result depends on more than their arguments: what a view takes back must be what it gave.

@@ -160,3 +160,38 @@ fn count_distinct_stays_one_aggregate_in_continuous_queries() {
     let plan = stream("select i4, count(distinct s) from n group by i4").expect("a plan");
     assert_eq!(plan.matches("Aggregate:").count(), 1, "{plan}");
 }
+
+#[test]
+fn s17_a_group_of_a_constant_goes_with_its_rows() {
+    assert_eq!(rows("select 'x', count(*) from n where id < 0 group by 1").expect("rows"), Vec::<String>::new());
+    assert_eq!(rows("select 'x', count(*) from n group by 1").expect("rows"), ["x|3"]);
+}
+
+#[test]
+fn a_filter_of_an_aggregate_that_is_null_takes_no_row() {
+    assert_eq!(value("select count(*) filter (where s <> 'zzz'), count(*) filter (where null) from n"), "2|0");
+    assert_eq!(
+        rows("select id % 1, count(*) filter (where s <> 'zzz'), sum(id) filter (where null) from n group by 1").expect("rows"),
+        ["0|2|-"]
+    );
+    assert_eq!(value("select max(c) from (select count(*) filter (where s <> 'zzz') over () as c from n) as w"), "2");
+}
+
+#[test]
+fn aggregates_of_a_value_and_of_its_cast_are_two() {
+    assert_eq!(value("select sum(id), sum(id::float8 / 2), max(id::text), max(id) from n"), "6|3.0|3|3");
+    assert_eq!(
+        value("select sum(0::smallint) as a, sum(0.5::float8) as b, count(distinct id), count(distinct id::text) from n"),
+        "0|1.5|3|3"
+    );
+    assert_eq!(
+        rows("select sum(id::bigint) from n group by id having sum(id::bigint) > 1 order by sum(id::bigint) desc").expect("rows"),
+        ["3", "2"]
+    );
+    assert_eq!(value("select max(id), max(id::text) from n having max(id::text) = '3'"), "3|3");
+}
+
+#[test]
+fn the_first_of_distinct_values_may_be_null() {
+    assert_eq!(rows("select distinct s from n order by 1 nulls first limit 1").expect("rows"), ["-"]);
+}
