@@ -208,6 +208,28 @@ fn no_closing_column() -> SqlError {
         )
 }
 
+/// Of rows with one key of an upsert sink only the first, where rows can go: the next one then shows, and nobody takes the key
+/// for gone. Rows that never go replace each other as they come.
+fn one_for_each_key(
+    top: NodeId,
+    key: &[usize],
+    graph: &mut Graph,
+    known: &mut Known,
+    context: &Context<'_>,
+) -> SqlResult<NodeId> {
+    let facts = &known.facts[top.0];
+    let is_unique = facts.key.as_ref().is_some_and(|unique| unique.iter().all(|column| key.contains(column)));
+    if is_unique || facts.kind == DeltaKind::Append {
+        return Ok(top);
+    }
+    let first = Operator::TopN { partition: key.to_vec(), order: vec![], offset: 0, limit: Some(1), with_rank: false };
+    let inputs = vec![Edge { from: top, exchange: Exchange::Hash(key.to_vec()) }];
+    let schema = Arc::clone(graph.schema(top));
+    let node = graph.push(first, inputs, schema);
+    known.extend(&mut graph.nodes, context)?;
+    Ok(node)
+}
+
 fn add_root(
     root: &Root,
     top: NodeId,
@@ -216,6 +238,10 @@ fn add_root(
     known: &mut Known,
     context: &Context<'_>,
 ) -> SqlResult<()> {
+    let top = match root {
+        Root::Sink { mode: SinkMode::Upsert, key, .. } if !key.is_empty() => one_for_each_key(top, key, graph, known, context)?,
+        _ => top,
+    };
     let facts = &known.facts[top.0];
     let (operator, exchange) = match root {
         Root::Materialize { object, .. } => {
