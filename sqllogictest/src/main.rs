@@ -6,7 +6,7 @@ use thalweg_sqllogictest::suite::{Mode, run};
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let mut workers = vec![1, 4];
+    let mut workers = vec![1, 2, 4];
     let mut mode = Mode::Check;
     let mut files: Vec<PathBuf> = vec![];
     let mut arguments = std::env::args().skip(1);

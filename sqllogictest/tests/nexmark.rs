@@ -107,6 +107,11 @@ async fn s3_views_of_one_worker_equal_the_batch() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_views_of_two_workers_equal_the_batch() {
+    check(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s3_views_of_four_workers_equal_the_batch() {
     check(4).await;
 }

@@ -31,7 +31,7 @@ fn peak_megabytes(pid: u32) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d17_fifty_idle_views_take_under_3_percent_of_a_core() {
+async fn d17_a_hundred_idle_views_take_under_5_percent_of_a_core() {
     let directory = tempfile::tempdir().expect("a folder");
     let inputs = directory.path().join("inputs");
     std::fs::create_dir(&inputs).expect("a folder");
@@ -44,23 +44,23 @@ async fn d17_fifty_idle_views_take_under_3_percent_of_a_core() {
         inputs.display()
     );
     client.batch_execute(&source).await.expect("inputs");
-    for view in 0..50 {
+    for view in 0..100 {
         let input = if view % 2 == 0 { "t" } else { "s" };
         let sql =
             format!("CREATE MATERIALIZED VIEW v{view} AS SELECT a % {} AS k, sum(b) AS s FROM {input} GROUP BY 1", view + 1);
         client.batch_execute(&sql).await.expect("a view");
     }
-    until(&client, "SELECT count(*) FROM thalweg.jobs WHERE state = 'running'", "51", Duration::from_secs(120)).await;
+    until(&client, "SELECT count(*) FROM thalweg.jobs WHERE state = 'running'", "101", Duration::from_secs(120)).await;
     // What creating them left to do ends with a checkpoint; ten seconds are then measured as they are.
     until(&client, "SELECT count(*) > 0 FROM thalweg.checkpoints WHERE state = 'durable'", "t", Duration::from_secs(60)).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let before = processor_seconds(server.pid());
     tokio::time::sleep(Duration::from_secs(10)).await;
     let percent = (processor_seconds(server.pid()) - before) * 10.0;
-    println!("50 idle views take {percent:.2} % of a core");
+    println!("100 idle views take {percent:.2} % of a core");
     client.batch_execute("INSERT INTO t VALUES (3, 4)").await.expect("an insert");
     assert_eq!(value(&client, "SELECT sum(s) FROM v0").await.expect("a sum"), "9");
-    assert!(percent < 3.0, "50 idle views take {percent:.2} % of a core");
+    assert!(percent < 5.0, "100 idle views take {percent:.2} % of a core");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! Every file of every area, with 1 and 4 workers.
+//! Every file of every area, with 1, 2 and 4 workers.
 
 use std::collections::BTreeSet;
 use thalweg_sqllogictest::suite::{Mode, files, root, run};
@@ -9,7 +9,7 @@ async fn check(area: &str) {
     let files = files(area).expect("the area's folder");
     assert!(!files.is_empty(), "there is no file in {area}");
     for file in files {
-        for workers in [1, 4] {
+        for workers in [1, 2, 4] {
             if let Err(fault) = run(&file, workers, Mode::Check).await {
                 faults.push(fault);
             }
