@@ -4,19 +4,19 @@
 use crate::config::Settings;
 use crate::database::Database;
 use crate::session::ClientSession;
-use crate::wire::session::{ConnectionInfo, Outcome, Session};
-use arrow::array::RecordBatch;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
+use crate::wire::session::{ConnectionInfo, Outcome, ResultColumn, Session};
 use futures::StreamExt;
+use printer::Printer;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use thalweg_catalog::{Catalog, Column, ObjectDefinition, ObjectId, ObjectKind, SqlError, SqlResult, SqlType};
-use thalweg_connectors::encode::JsonRows;
+use thalweg_catalog::{Catalog, ObjectDefinition, ObjectId, ObjectKind, SqlError, SqlResult, SqlType};
 use thalweg_connectors::{Boundedness, registry};
 use thalweg_executor::job::{JobShared, JobState};
 use thalweg_planner::{ParsedStatement, Scope, Statement, StreamRelations};
+
+mod printer;
 
 /// How results are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,23 +96,14 @@ async fn run_one(
         }
         wait_for_end(database, &reads).await?;
     }
-    let outcome = session.execute(statement, vec![]).await?;
-    let mut printer = Printer::new(script.format);
-    match outcome {
+    match session.execute(statement, vec![]).await? {
         Outcome::Tag(_) | Outcome::Empty => Ok(()),
-        Outcome::Rows { columns, mut rows, .. } => {
-            let names: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
+        Outcome::Rows { columns, mut rows, .. } | Outcome::CopyOut { columns, mut rows, .. } => {
+            let mut printer = Printer::new(script.format, columns)?;
             while let Some(batch) = rows.next().await {
-                printer.take(&names, batch?)?;
+                printer.take(&batch?)?;
             }
-            printer.finish(&names)
-        }
-        Outcome::CopyOut { columns, mut rows, .. } => {
-            let names: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
-            while let Some(batch) = rows.next().await {
-                printer.take(&names, batch?)?;
-            }
-            printer.finish(&names)
+            printer.finish()
         }
         Outcome::CopyIn { .. } => {
             Err(SqlError::unsupported("COPY FROM STDIN is not supported in a script").with_hint("Use a file source, or INSERT."))
@@ -237,14 +228,16 @@ async fn print_changes(
     session.execute(&create, vec![]).await.map_err(shifted)?;
     let outcome = session.execute(&parsed(&format!("SUBSCRIBE TO {name}"))?, vec![]).await?;
     let Outcome::Rows { columns, mut rows, .. } = outcome else { return Err(SqlError::internal("SUBSCRIBE gave no rows")) };
-    let names: Vec<String> = std::iter::once("diff".to_string()).chain(columns.iter().skip(2).map(|c| c.name.clone())).collect();
-    let mut printer = Printer::live(script.format);
+    // Of the epoch and the change, the change is shown, under its own name.
+    let diff = ResultColumn::new("diff", SqlType::Int8);
+    let columns = std::iter::once(diff).chain(columns.into_iter().skip(2)).collect();
+    let mut printer = Printer::live(script.format, columns)?;
     let job = database.catalog().find("public", &name).and_then(|o| database.engine().job(o.id));
     while let Some(batch) = rows.next().await {
         let batch = batch?;
         let shown: Vec<usize> = (1..batch.num_columns()).collect();
         let batch = batch.project(&shown).map_err(|e| thalweg_planner::errors::arrow_error(&e))?;
-        printer.take(&names, batch)?;
+        printer.take(&batch)?;
         if let Some(job) = &job {
             check(job, &database.catalog())?;
         }
@@ -289,122 +282,6 @@ async fn show_progress(database: Arc<Database>) {
         // Progress that can't be shown is no reason to stop.
         let _ = std::io::stderr().flush();
     }
-}
-
-/// Prints results on standard output.
-struct Printer {
-    format: Format,
-    live: bool,
-    started: bool,
-    /// Rows of a table, which are aligned once all are there.
-    table: Vec<Vec<String>>,
-}
-
-impl Printer {
-    fn new(format: Format) -> Printer {
-        Printer { format, live: false, started: false, table: vec![] }
-    }
-
-    /// For rows that never end: each is printed as it comes.
-    fn live(format: Format) -> Printer {
-        Printer { live: true, ..Printer::new(format) }
-    }
-
-    fn take(&mut self, names: &[String], batch: RecordBatch) -> SqlResult<()> {
-        let rows = text_rows(&batch)?;
-        let mut out = std::io::stdout().lock();
-        let printed = match self.format {
-            Format::Table if !self.live => {
-                self.table.extend(rows.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default).collect()));
-                Ok(())
-            }
-            Format::Table => rows.into_iter().try_for_each(|row| {
-                let cells: Vec<String> = row.into_iter().map(Option::unwrap_or_default).collect();
-                writeln!(out, "{}", cells.join(" | "))
-            }),
-            Format::Csv => {
-                let header = if std::mem::replace(&mut self.started, true) {
-                    Ok(())
-                } else {
-                    writeln!(out, "{}", names.iter().map(|n| csv(n)).collect::<Vec<_>>().join(","))
-                };
-                header.and_then(|()| {
-                    rows.into_iter().try_for_each(|row| {
-                        let cells: Vec<String> = row.iter().map(|cell| cell.as_deref().map_or(String::new(), csv)).collect();
-                        writeln!(out, "{}", cells.join(","))
-                    })
-                })
-            }
-            Format::Json => out.write_all(&json_lines(&batch, names)?),
-        };
-        printed.and_then(|()| out.flush()).map_err(|e| output_failed(&e))
-    }
-
-    fn finish(&mut self, names: &[String]) -> SqlResult<()> {
-        let mut out = std::io::stdout().lock();
-        let printed = match self.format {
-            Format::Table => write_table(&mut out, names, &self.table),
-            Format::Csv if !self.started => writeln!(out, "{}", names.iter().map(|n| csv(n)).collect::<Vec<_>>().join(",")),
-            _ => Ok(()),
-        };
-        printed.map_err(|e| output_failed(&e))
-    }
-}
-
-fn output_failed(error: &std::io::Error) -> SqlError {
-    SqlError::new(thalweg_catalog::SqlState::IoError, format!("could not write the result: {error}"))
-}
-
-/// An object a line.
-fn json_lines(batch: &RecordBatch, names: &[String]) -> SqlResult<Vec<u8>> {
-    let column = |(field, name): (&Arc<arrow::datatypes::Field>, &String)| Ok(Column::new(name, SqlType::from_field(field)?));
-    let schema = batch.schema();
-    let columns: Vec<Column> = schema.fields().iter().zip(names).map(column).collect::<SqlResult<_>>()?;
-    let all: Vec<usize> = (0..columns.len()).collect();
-    let rows = JsonRows::new(batch, &columns, &all).map_err(|e| SqlError::internal(e.message))?;
-    let mut lines = vec![];
-    for row in 0..batch.num_rows() {
-        rows.write(row, &mut lines);
-        lines.push(b'\n');
-    }
-    Ok(lines)
-}
-
-fn text_rows(batch: &RecordBatch) -> SqlResult<Vec<Vec<Option<String>>>> {
-    let options = FormatOptions::default()
-        .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
-        .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
-    let wrong = |e: arrow::error::ArrowError| thalweg_planner::errors::arrow_error(&e);
-    let columns = batch
-        .columns()
-        .iter()
-        .map(|c| ArrayFormatter::try_new(c.as_ref(), &options))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(wrong)?;
-    let cell = |column: usize, row: usize| {
-        if batch.column(column).is_null(row) { None } else { Some(columns[column].value(row).to_string()) }
-    };
-    Ok((0..batch.num_rows()).map(|row| (0..columns.len()).map(|column| cell(column, row)).collect()).collect())
-}
-
-fn csv(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_string() }
-}
-
-fn write_table(out: &mut impl Write, names: &[String], rows: &[Vec<String>]) -> std::io::Result<()> {
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([names[column].chars().count()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..names.len()).map(width).collect();
-    let line = |cells: &[String]| {
-        let padded: Vec<String> = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        format!(" {}", padded.join(" | ")).trim_end().to_string()
-    };
-    writeln!(out, "{}", line(names))?;
-    writeln!(out, "{}", widths.iter().map(|w| "-".repeat(w + 2)).collect::<Vec<_>>().join("+"))?;
-    rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))?;
-    writeln!(out, "({} row{})", rows.len(), if rows.len() == 1 { "" } else { "s" })
 }
 
 /// An error as it is shown on a terminal, with the line of the script that it is in.
