@@ -34,6 +34,8 @@ pub(crate) fn bytes_of(text: Expr) -> Result<Expr> {
     let text = Expr::Cast(Cast::new(Box::new(text), DataType::Utf8));
     let is_hex = string::starts_with().call(vec![text.clone(), lit("\\x")]);
     let digits = unicode::substr().call(vec![text.clone(), lit(3i64)]);
+    // `decode` is bound after types were made to agree, and takes bytes.
+    let digits = Expr::Cast(Cast::new(Box::new(digits), DataType::Binary));
     let bytes = encoding::decode().call(vec![digits, lit("hex")]);
     let bytes = Expr::Cast(Cast::new(Box::new(bytes), DataType::Binary));
     let own = Expr::Cast(Cast::new(Box::new(text), DataType::Binary));

@@ -11,6 +11,7 @@ use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateS
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
 use datafusion::optimizer::eliminate_filter::EliminateFilter;
+use datafusion::optimizer::eliminate_group_by_constant::EliminateGroupByConstant;
 use datafusion::optimizer::eliminate_join::EliminateJoin;
 use datafusion::optimizer::eliminate_outer_join::EliminateOuterJoin;
 use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
@@ -22,7 +23,8 @@ use datafusion::optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggreg
 use datafusion::optimizer::rewrite_set_comparison::RewriteSetComparison;
 use datafusion::optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
-use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
 use thalweg_catalog::{SqlError, SqlResult};
 
@@ -30,8 +32,8 @@ use thalweg_catalog::{SqlError, SqlResult};
 ///
 /// Left out: pushing limits down (a limit below a join would keep a second, needless top-N state), the rewrite of distinct
 /// aggregates to two groupings (the aggregate operator keeps distinct values itself), filtering NULL join keys (it takes the
-/// NULLs from `NOT IN` that hide every row, and the join operator passes them over anyway), moving single field accesses
-/// to scans (a `Map` does them), and what [`batch`] leaves out too.
+/// NULLs from `NOT IN` that hide every row, and the join operator passes them over anyway), and moving single field accesses
+/// to scans (a `Map` does them).
 pub(super) fn streaming() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     vec![
         Arc::new(RewriteSetComparison::new()),
@@ -49,14 +51,47 @@ pub(super) fn streaming() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         Arc::new(PropagateEmptyRelation::new()),
         Arc::new(EliminateOuterJoin::new()),
         Arc::new(PushDownFilter::new()),
+        Arc::new(ConstantKeys(EliminateGroupByConstant::new())),
         Arc::new(CommonSubexprEliminate::new()),
         Arc::new(OptimizeProjections::new()),
     ]
 }
 
-/// DataFusion's own rules, but for the one that takes constants from `GROUP BY`: without any key left, no rows would give a row.
+/// DataFusion's own rules, with [`ConstantKeys`] in place of its own.
 pub(crate) fn batch() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    Optimizer::new().rules.into_iter().filter(|rule| rule.name() != "eliminate_group_by_constant").collect()
+    let ours = |rule: Arc<dyn OptimizerRule + Send + Sync>| -> Arc<dyn OptimizerRule + Send + Sync> {
+        if rule.name() == ELIMINATE_GROUP_BY_CONSTANT { Arc::new(ConstantKeys(EliminateGroupByConstant::new())) } else { rule }
+    };
+    Optimizer::new().rules.into_iter().map(ours).collect()
+}
+
+const ELIMINATE_GROUP_BY_CONSTANT: &str = "eliminate_group_by_constant";
+
+/// Takes constants from `GROUP BY` as DataFusion does, unless nothing is left: without any key, no rows would give a row.
+#[derive(Debug)]
+struct ConstantKeys(EliminateGroupByConstant);
+
+impl OptimizerRule for ConstantKeys {
+    fn name(&self) -> &str {
+        ELIMINATE_GROUP_BY_CONSTANT
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> datafusion::common::Result<Transformed<LogicalPlan>> {
+        if !matches!(plan, LogicalPlan::Aggregate(_)) {
+            return Ok(Transformed::no(plan));
+        }
+        let rewritten = self.0.rewrite(plan.clone(), config)?;
+        let aggregate = match &rewritten.data {
+            LogicalPlan::Projection(projection) => projection.input.as_ref(),
+            other => other,
+        };
+        let keyless = matches!(aggregate, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty());
+        Ok(if rewritten.transformed && keyless { Transformed::no(plan) } else { rewritten })
+    }
 }
 
 /// The plan with `FILTER (WHERE p)` of aggregates as `p IS TRUE`: DataFusion's `count(*)` counts rows for which it is NULL.
