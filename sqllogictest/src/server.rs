@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,6 +12,9 @@ use tokio_postgres::{Client, NoTls};
 
 /// How long a server may take from its start to its first statement, on a machine that does much else.
 const START_MAX: Duration = Duration::from_secs(120);
+
+/// How long a process may take from the end of its output to its own.
+const END_MAX: Duration = Duration::from_secs(10);
 
 /// How many of the last lines of its log are shown when it fails.
 const LOG_LINES_MAX: usize = 60;
@@ -258,7 +261,7 @@ fn launch(data: &Path, options: &Options, crash_at: Option<&str>) -> Result<Laun
         Ok(port) => Ok((child, log, port)),
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
             // Best effort: it failed already, and what is reported is why. Only its own end can have been at a point.
-            let ended = child.try_wait().ok().flatten();
+            let ended = end_of(&mut child);
             if crash_at.is_some() && ended.is_some_and(|status| status.signal() == Some(libc::SIGKILL)) {
                 return Err(ServerError::Crashed);
             }
@@ -266,6 +269,18 @@ fn launch(data: &Path, options: &Options, crash_at: Option<&str>) -> Result<Laun
             let _ = child.wait();
             let lines = log.lock().unwrap_or_else(|e| e.into_inner()).iter().cloned().collect::<Vec<_>>();
             Err(ServerError::NotReady(lines.join("\n")))
+        }
+    }
+}
+
+/// How a process ended that prints no more: the end of its output comes some moments before its own.
+fn end_of(child: &mut Child) -> Option<ExitStatus> {
+    let deadline = Instant::now() + END_MAX;
+    loop {
+        match child.try_wait() {
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            Ok(ended) => return ended,
+            Err(_) => return None,
         }
     }
 }

@@ -1,17 +1,24 @@
 //! `thalweg run`: statements in one process, seen from outside: what it prints, when it ends, and with which code.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 use thalweg_sqllogictest::server::program;
 
-/// The command with a data directory of its own, and no settings from around the test.
-fn run(data: &TempDir) -> Command {
-    let mut command = Command::new(program());
+/// A command without the settings from around the test.
+fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THALWEG_")) {
         command.env_remove(name);
     }
+    command
+}
+
+/// The command with a data directory of its own.
+fn run(data: &TempDir) -> Command {
+    let mut command = command(program());
     command.args(["run", "--workers", "2", "--data-dir"]).arg(data.path().join("data"));
     command
 }
@@ -164,7 +171,7 @@ fn progress_is_shown_on_a_terminal_and_nowhere_else() {
     let file = data.path().join("script.sql");
     std::fs::write(&file, sql).expect("a file can be written");
     let line = format!("{} run --data-dir {} {}", program().display(), data.path().join("data").display(), file.display());
-    let (shown, stderr, code) = output(Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()));
+    let (shown, stderr, code) = output(command("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()));
     assert_eq!(code, Some(0), "{stderr}");
     assert!(shown.contains("rows"), "{shown:?}");
 }
@@ -199,8 +206,8 @@ fn d21_flags_file_and_environment_are_one_list_and_what_is_unknown_is_refused() 
 
 #[test]
 fn every_command_explains_itself() {
-    for command in [&["--help"][..], &["serve", "--help"], &["run", "--help"]] {
-        let (stdout, _, code) = output(Command::new(program()).args(command));
+    for arguments in [&["--help"][..], &["serve", "--help"], &["run", "--help"]] {
+        let (stdout, _, code) = output(command(program()).args(arguments));
         assert_eq!(code, Some(0));
         assert!(stdout.contains("Usage: "), "{stdout}");
     }

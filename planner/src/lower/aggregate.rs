@@ -198,7 +198,8 @@ impl Call<'_> {
         let mut filter = None;
         if let Some(expr) = self.filter {
             let value = bound.next().ok_or_else(|| SqlError::internal("an aggregate's filter is not bound"))?;
-            filter = Some(below.place_of(value, name_of(expr)));
+            // A NULL alone has no type of its own.
+            filter = Some(below.place_of(cast_to(value, input, &DataType::Boolean)?, name_of(expr)));
         }
         let name = self.name.to_string();
         Ok(AggregateCall { function: self.function, argument, distinct: self.distinct, filter, output, name })

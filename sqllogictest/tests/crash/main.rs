@@ -111,8 +111,12 @@ async fn let_die(round: &Round, server: &mut Server, client: Client, model: &mut
         Round::Perhaps(point) => (point, PERHAPS_MAX),
     };
     server.kill();
-    // Changed now and then, so that state is dealt out anew; always where that is what is to fail.
-    server.set_workers(if point.starts_with("in-rescale") || server.starts().is_multiple_of(5) { 3 } else { 2 });
+    // Changed now and then, so that state is dealt out anew; to what no checkpoint is of where that is what is to fail.
+    server.set_workers(match point.starts_with("in-rescale") {
+        true => 4,
+        false if server.starts().is_multiple_of(5) => 3,
+        false => 2,
+    });
     let ready = server.start_again_to_crash(point).unwrap_or_else(|e| panic!("{round:?}: {e}"));
     if ready {
         let death = match server.connect().await {
@@ -149,7 +153,8 @@ async fn d1_fifty_crashes_lose_nothing_and_double_nothing() {
     let mut server = Server::start(&directory.path().join("data"), Options::workers(2)).expect("a server");
     let mut client = server.connect().await.expect("a connection");
     let (from_topic, topic_out) = topic_objects(topic.as_ref());
-    let all = format!("{from_topic}; {}; {topic_out}", objects(&file.display().to_string(), &out.display().to_string(), &["from_file", "from_topic", "t"]));
+    let (path, folder) = (file.display().to_string(), out.display().to_string());
+    let all = format!("{from_topic}; {}; {topic_out}", objects(&path, &folder, &["from_file", "from_topic", "t"]));
     client.batch_execute(&all).await.expect("objects");
 
     let mut model = TableModel::new(random.random());
