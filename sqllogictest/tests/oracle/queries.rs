@@ -212,7 +212,7 @@ impl Queries<'_> {
     }
 
     /// A relation or a query as one, and its columns.
-    fn from_one(&mut self, depth: usize) -> (String, Scope) {
+    fn one_relation(&mut self, depth: usize) -> (String, Scope) {
         let alias = self.alias();
         if depth > 0 && self.random.random_bool(0.2) {
             let inner = self.query(depth - 1);
@@ -225,10 +225,10 @@ impl Queries<'_> {
 
     /// One relation, or two or three joined.
     fn from(&mut self, depth: usize) -> (String, Scope) {
-        let (mut from, mut scope) = self.from_one(depth);
+        let (mut from, mut scope) = self.one_relation(depth);
         let joins = one_of(self.random, &[0, 0, 0, 1, 1, 2]);
         for _ in 0..joins {
-            let (other, columns) = self.from_one(depth);
+            let (other, columns) = self.one_relation(depth);
             let pairs: Vec<(&str, &str)> = scope
                 .iter()
                 .flat_map(|(a, left)| {
@@ -263,7 +263,7 @@ impl Queries<'_> {
 
     /// A condition on another relation, if one has a column that compares with one of these.
     fn subquery(&mut self, scope: &Scope, depth: usize) -> Option<String> {
-        let (other, columns) = self.from_one(depth.min(1));
+        let (other, columns) = self.one_relation(depth.min(1));
         let pairs: Vec<(&(String, Type), &(String, Type))> =
             scope.iter().flat_map(|a| columns.iter().filter(|b| a.1.compares_with(b.1)).map(move |b| (a, b))).collect();
         if pairs.is_empty() {
