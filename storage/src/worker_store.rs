@@ -14,7 +14,7 @@ use crate::state::{
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, LogLevel, MergeOperands,
-    Options, WriteBatch, WriteBufferManager,
+    Options, WriteBufferManager,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -138,13 +138,13 @@ impl WorkerStore {
     /// If the database refuses.
     pub fn drop_job(&self, job: ObjectId) -> StorageResult<()> {
         let gone = self.database.directory.write().remove_job(job);
-        let mut batch = WriteBatch::default();
-        for table in &gone {
-            batch.delete_range(table.table_id.to_be_bytes(), (table.table_id + 1).to_be_bytes());
-            batch.delete(counter_key(table.table_id));
-            batch.delete(directory_key(&table.path()));
-        }
-        self.database.write(batch)
+        self.database.write(|batch| {
+            for table in &gone {
+                batch.delete_range(table.table_id.to_be_bytes(), (table.table_id + 1).to_be_bytes());
+                batch.delete(counter_key(table.table_id));
+                batch.delete(directory_key(&table.path()));
+            }
+        })
     }
 
     /// Begins a checkpoint: until [`thaw`](Self::thaw), only flushes write.

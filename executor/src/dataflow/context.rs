@@ -150,6 +150,16 @@ impl JobLocal {
         JobLocal { shared, worker, start, restored, memory: RefCell::default(), hydrated: Cell::new((0, start)) }
     }
 
+    /// The memory that its operators may hold on this worker, in bytes.
+    fn budget(&self) -> usize {
+        (self.shared.memory_bytes as usize / self.worker.workers).max(1 << 20)
+    }
+
+    /// Whether its operators hold more than they may and can't give it up now, since a checkpoint is being made.
+    pub fn must_wait_for_memory(&self) -> bool {
+        self.worker.shared.clock.checkpoint_running() && self.memory.borrow().values().sum::<usize>() > self.budget()
+    }
+
     fn forget_memory(&self, id: u64) {
         self.memory.borrow_mut().remove(&id);
     }
@@ -295,7 +305,7 @@ impl Participant {
             memory.insert(self.id, held);
             memory.values().sum()
         };
-        let budget = (job.shared.memory_bytes as usize / job.worker.workers).max(1 << 20);
+        let budget = job.budget();
         if total > budget && !self.context.clock().checkpoint_running() {
             // Down to three quarters, so that it does not have to happen again at once.
             let target = (held as u128 * budget as u128 * 3 / 4 / total as u128) as usize;

@@ -146,6 +146,11 @@ impl Entrance for Source {
         if self.context.clock().incomplete_since(completed) > INCOMPLETE_MAX {
             return Ok(());
         }
+        if self.context.job.must_wait_for_memory() {
+            // Looked at again at the next tick.
+            self.context.clock().note_activity();
+            return Ok(());
+        }
         for _ in 0..BATCHES_PER_RUN {
             if self.epoch_rows >= EPOCH_ROWS_MAX {
                 self.context.clock().demand();

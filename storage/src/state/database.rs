@@ -23,8 +23,6 @@ pub(crate) const FIRST_TABLE: u32 = 16;
 pub(crate) const PREFIX_BYTES: usize = 6;
 /// A write to the database is cut at about this many bytes.
 const BATCH_BYTES: usize = 4 << 20;
-/// What a batch needs for an entry besides its bytes, at most.
-const BATCH_ENTRY_BYTES: usize = 12;
 /// How many keys are read at once.
 const READ_KEYS: usize = 1024;
 
@@ -104,9 +102,8 @@ impl Database {
     pub(crate) fn register(&self, wanted: TableEntry) -> StorageResult<Arc<StoredTable>> {
         let registered = self.directory.write().register(wanted)?;
         if registered.changed {
-            let mut batch = WriteBatch::default();
-            batch.put(directory_key(&registered.table.path()), registered.table.to_json()?);
-            self.write(batch)?;
+            let (key, entry) = (directory_key(&registered.table.path()), registered.table.to_json()?);
+            self.write(|batch| batch.put(&key, &entry))?;
         }
         Ok(registered.table)
     }
@@ -115,18 +112,18 @@ impl Database {
         &self.db
     }
 
-    /// Writes a batch, without a log. Waits while the disk is full: what is in the batch is nowhere else, and nobody who needs state
-    /// could go on.
-    pub(crate) fn write(&self, mut batch: WriteBatch) -> StorageResult<()> {
+    /// Writes the batch that `fill` makes, without a log. Waits while the disk is full, and has it made again then: what is in it is
+    /// nowhere else, and nobody who needs state could go on.
+    pub(crate) fn write(&self, fill: impl Fn(&mut WriteBatch)) -> StorageResult<()> {
         let mut options = WriteOptions::default();
         options.disable_wal(true);
         loop {
-            let again = WriteBatch::from_data(batch.data());
+            let mut batch = WriteBatch::default();
+            fill(&mut batch);
             match self.db.write_opt(batch, &options) {
                 Err(error) if error.as_ref().contains(DISK_FULL) => {
                     tracing::error!(%error, "the disk with the state is full; waiting for room");
                     std::thread::sleep(DISK_FULL_WAIT);
-                    batch = again;
                 }
                 written => {
                     self.writes.fetch_add(1, Ordering::Release);
@@ -375,18 +372,20 @@ impl<'a> BatchWriter<'a> {
         let bytes = &self.bytes;
         // Stable: writes of one key keep their order.
         self.waiting.sort_by(|a, b| a.start.cmp(&b.start).then_with(|| a.key(bytes).cmp(b.key(bytes))));
-        let mut batch = WriteBatch::with_capacity_bytes(bytes.len() + self.waiting.len() * BATCH_ENTRY_BYTES);
-        for waiting in &self.waiting {
-            let (key, value) = (waiting.key(bytes), waiting.value(bytes));
-            match waiting.write {
-                Write::Put => batch.put(key, value),
-                Write::Delete => batch.delete(key),
-                Write::Merge => batch.merge(key, value),
+        let waiting = &self.waiting;
+        self.database.write(|batch| {
+            for waiting in waiting {
+                let (key, value) = (waiting.key(bytes), waiting.value(bytes));
+                match waiting.write {
+                    Write::Put => batch.put(key, value),
+                    Write::Delete => batch.delete(key),
+                    Write::Merge => batch.merge(key, value),
+                }
             }
-        }
+        })?;
         self.bytes.clear();
         self.waiting.clear();
-        self.database.write(batch)
+        Ok(())
     }
 
     /// Writes what is left.

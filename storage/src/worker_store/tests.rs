@@ -266,9 +266,7 @@ fn d6_a_damaged_database_is_an_error_and_not_an_empty_one() {
 fn counts_that_are_not_numbers_are_not_merged() {
     let directory = tempfile::tempdir().unwrap();
     let store = testing::open(directory.path()).unwrap();
-    let mut batch = WriteBatch::default();
-    batch.put(b"\0\0\0\x20broken", b"not a number");
-    store.database.write(batch).unwrap();
+    store.database.write(|batch| batch.put(b"\0\0\0\x20broken", b"not a number")).unwrap();
     let mut writer = BatchWriter::new(&store.database);
     writer.add(0x20, VNode(u16::from_be_bytes(*b"br")), b"oken", 1).unwrap();
     writer.finish().unwrap();
