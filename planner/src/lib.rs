@@ -13,6 +13,7 @@ pub mod datetime;
 pub mod dml;
 pub mod errors;
 pub mod explain;
+mod first_rows;
 pub mod functions;
 pub mod lineage;
 pub mod logical;

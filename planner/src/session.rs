@@ -1,6 +1,7 @@
 //! DataFusion set up to mean what Postgres means.
 
 use crate::analyze;
+use crate::first_rows::FirstRows;
 use crate::functions;
 use crate::logical::casts::NamedCasts;
 use crate::logical::rules;
@@ -63,7 +64,8 @@ pub fn session_state(settings: &SessionSettings, runtime: Arc<RuntimeEnv>) -> Se
         .with_default_features()
         .with_type_planner(Arc::new(PostgresTypes))
         .with_analyzer_rules(analyze::rules())
-        .with_optimizer_rules(rules::batch());
+        .with_optimizer_rules(rules::batch())
+        .with_physical_optimizer_rule(Arc::new(FirstRows));
     // Before DataFusion's own, which leaves nothing of an aggregate to plan.
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(NamedCasts));
     let mut state = builder.build();

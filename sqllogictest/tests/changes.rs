@@ -1,5 +1,6 @@
 //! S5, S6: what a subscriber is told of an epoch is its net change, and nothing of how it came about.
 
+use futures::StreamExt;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use thalweg_sqllogictest::server::{Options, Server};
@@ -66,4 +67,29 @@ async fn s5_s6_no_row_is_given_and_taken_back_in_one_epoch_and_an_update_is_one_
     for workers in [1, 2, 4] {
         check(workers).await;
     }
+}
+
+/// What `COPY (SUBSCRIBE …) TO STDOUT` sends comes line by line, while it goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_of_changes_sends_each_as_it_happens() {
+    let directory = tempfile::tempdir().expect("a folder");
+    let server = Server::start(directory.path(), Options::workers(2)).expect("a server");
+    let client = server.connect().await.expect("a connection");
+    client.batch_execute(OBJECTS).await.expect("objects");
+    let follower = server.connect().await.expect("a connection");
+    let stream = follower.copy_out("COPY (SUBSCRIBE TO counted) TO STDOUT").await.expect("a stream");
+    let mut stream = std::pin::pin!(stream);
+    let mut seen = String::new();
+    for (sql, expected) in [("INSERT INTO a VALUES (1, 1)", 3), ("INSERT INTO a VALUES (2, 2), (3, 3)", 5)] {
+        client.batch_execute(sql).await.expect("an insert");
+        while seen.lines().count() < expected {
+            let piece = tokio::time::timeout(LIMIT, stream.next()).await.unwrap_or_else(|_| panic!("only this has come: {seen}"));
+            seen.push_str(std::str::from_utf8(&piece.expect("it goes on").expect("a piece")).expect("text"));
+        }
+    }
+    // Epoch, how many times, and the row: the snapshot first.
+    let mut changes: Vec<Vec<&str>> = seen.lines().map(|line| line.split('\t').skip(1).collect()).collect();
+    changes[1..3].sort_unstable();
+    changes[3..5].sort_unstable();
+    assert_eq!(changes, [["1", "0"], ["-1", "0"], ["1", "1"], ["-1", "1"], ["1", "3"]]);
 }

@@ -66,8 +66,26 @@ pub fn relation(database: &Database, catalog: &Catalog, wanted: &str) -> SqlResu
     }
 }
 
+/// The worker, then the table's columns. A key's column that a row has too stands there twice, the second time with a number.
 fn with_worker(schema: &Schema) -> Arc<Schema> {
-    let mut fields = vec![Arc::new(Field::new("worker", DataType::Int64, false))];
-    fields.extend(schema.fields().iter().cloned());
+    let mut fields: Vec<Arc<Field>> = vec![Arc::new(Field::new("worker", DataType::Int64, false))];
+    for field in schema.fields() {
+        let taken = |name: &str| fields.iter().any(|f| f.name() == name);
+        let numbered = (2..).map(|number| format!("{}_{number}", field.name()));
+        let name = std::iter::once(field.name().clone()).chain(numbered).find(|name| !taken(name)).unwrap_or_default();
+        fields.push(Arc::new(field.as_ref().clone().with_name(name)));
+    }
     Arc::new(Schema::new(fields))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_one_name_are_numbered() {
+        let fields = ["b", "a", "b", "worker"].map(|name| Field::new(name, DataType::Utf8, true));
+        let names: Vec<String> = with_worker(&Schema::new(fields.to_vec())).fields().iter().map(|f| f.name().clone()).collect();
+        assert_eq!(names, ["worker", "b", "a", "b_2", "worker_2"]);
+    }
 }

@@ -4,7 +4,8 @@
 //! updates, deletes and transactions. After every few of these each view is compared with its query, which the same server
 //! runs as a batch. In some rounds the server is killed in between. A difference is printed with a script that shows it.
 //!
-//! `THALWEG_TEST_SEED` replays a round; `THALWEG_TEST_ROUNDS` sets how many there are for each number of workers.
+//! Rounds are the same each time, unless `THALWEG_TEST_ROUNDS` asks for so many other ones for each number of workers.
+//! `THALWEG_TEST_SEED` replays a round.
 
 mod expressions;
 mod queries;
@@ -27,10 +28,12 @@ async fn check(workers: usize) {
     let directory = tempfile::tempdir().expect("a folder");
     let mut server = Server::start(directory.path(), Options::workers(workers)).expect("a server");
     let replayed = number("THALWEG_TEST_SEED");
-    let rounds = if replayed.is_some() { 1 } else { number("THALWEG_TEST_ROUNDS").unwrap_or(ROUNDS) };
+    let random = number("THALWEG_TEST_ROUNDS");
+    let rounds = if replayed.is_some() { 1 } else { random.unwrap_or(ROUNDS) };
     let mut counts = Counts::default();
-    for _ in 0..rounds {
-        let seed = replayed.unwrap_or_else(rand::random);
+    for round in 0..rounds {
+        let usual = 1000 * workers as u64 + round;
+        let seed = replayed.unwrap_or_else(|| random.map_or(usual, |_| rand::random()));
         if let Err(fault) = run(&mut server, seed, &mut counts).await {
             panic!("THALWEG_TEST_SEED={seed} with {workers} workers: {fault}\n\nthe server's last lines:\n{}", server.log());
         }
