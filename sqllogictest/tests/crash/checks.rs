@@ -26,6 +26,11 @@ pub async fn jobs_run(client: &Client) {
     until(client, "SELECT count(*) FROM thalweg.jobs WHERE state <> 'running'", "0", LIMIT).await;
 }
 
+/// There is a checkpoint to go on from.
+pub async fn a_checkpoint_is_durable(client: &Client) {
+    until(client, "SELECT count(*) > 0 FROM thalweg.checkpoints WHERE state = 'durable'", "t", LIMIT).await;
+}
+
 /// S27: a view's error is there as long as its row is, and once.
 pub async fn errors_are_those_of_the_rows(client: &Client) {
     let sql = format!(

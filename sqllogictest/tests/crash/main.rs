@@ -156,6 +156,8 @@ async fn d1_fifty_crashes_lose_nothing_and_double_nothing() {
     let (path, folder) = (file.display().to_string(), out.display().to_string());
     let all = format!("{from_topic}; {}; {topic_out}", objects(&path, &folder, &["from_file", "from_topic", "t"]));
     client.batch_execute(&all).await.expect("objects");
+    // Without a checkpoint there is nothing to restore, and so no point in it to die at.
+    checks::a_checkpoint_is_durable(&client).await;
 
     let mut model = TableModel::new(random.random());
     let points = crash_points().expect("the points");
