@@ -11,6 +11,14 @@ need() {
     command -v "$program" >/dev/null || packages+=("$@")
 }
 
+has_libclang() {
+    local folder
+    for folder in /usr/lib/llvm-*/lib /usr/lib/*-linux-*; do
+        if compgen -G "$folder/libclang.so*" >/dev/null || compgen -G "$folder/libclang-[0-9]*.so*" >/dev/null; then return 0; fi
+    done
+    return 1
+}
+
 packages=()
 for part in "$@"; do
     case $part in
@@ -20,9 +28,8 @@ for part in "$@"; do
             need cmake cmake
             need pkg-config pkg-config
             need make make
-            # RocksDB's bindings are made by libclang as the build goes.
-            compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || compgen -G '/usr/lib/*/libclang*.so*' >/dev/null \
-                || packages+=(clang libclang-dev)
+            # RocksDB's bindings are made by libclang as the build goes. Its C++ interface, libclang-cpp, does not do.
+            has_libclang || packages+=(clang libclang-dev)
             # Kafka's client links zlib.
             [ -e /usr/include/zlib.h ] || packages+=(zlib1g-dev)
             ;;
