@@ -54,6 +54,12 @@ bench: ## Measure the nexmark queries: events per second, per CPU-second, peak m
 	cargo build --release -p thalweg
 	bench/run.py --bin "$(BIN)" $(BENCH)
 
+.PHONY: bench-peers
+bench-peers: ## Measure the same queries in Flink, DuckDB and DataFusion too, and compare results: make bench-peers PEERS="--sizes 1000000"
+	@tests/setup.sh build
+	cargo build --release -p thalweg
+	bench/peers/run.py --bin "$(BIN)" $(PEERS)
+
 .PHONY: fmt
 fmt: ## Format the code
 	@cargo fmt --all

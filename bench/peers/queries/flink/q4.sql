@@ -1,0 +1,7 @@
+-- AVG over whole numbers is in whole units here.
+SELECT category, AVG(final) AS final
+FROM (SELECT a.category, MAX(b.price) AS final
+      FROM auction AS a JOIN bid AS b ON a.id = b.auction
+      WHERE b.`dateTime` BETWEEN a.`dateTime` AND a.expires
+      GROUP BY a.id, a.category)
+GROUP BY category

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Measures the nexmark queries in Thalweg and in other engines over the same files, and holds the results against each other.
+
+First each engine's results over few events are compared with Thalweg's. Then each query runs in a process of its own, for each engine and
+size, into a sink that drops everything. Rows are those of the tables that a query reads. The slope is what more rows cost: the rows by
+which two sizes differ, by the CPU-seconds by which their runs do, so that start-up is taken off.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import common  # noqa: E402
+import compare  # noqa: E402
+import data  # noqa: E402
+import engines  # noqa: E402
+
+THALWEG = "thalweg"
+GIB = 2**30
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", default=str(common.target() / "release" / "thalweg"), help="Thalweg's program")
+    parser.add_argument("--sizes", default="1000000,10000000", help="how many events, with commas between; none to compare only")
+    parser.add_argument("--compare", type=int, default=100_000, help="over how many events results are compared; 0 for not at all")
+    parser.add_argument("--queries", default="", help="names with commas between them; all without it")
+    parser.add_argument("--engines", default="flink,flink-minibatch,duckdb,datafusion", help="with commas between; Thalweg always runs")
+    parser.add_argument("--workers", type=int, default=2, help="workers, parallelism, threads; and files for each table")
+    parser.add_argument("--repeat", type=int, default=1, help="so many runs of each, of which the one with the least CPU time counts")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    parser.add_argument("--heap", default=f"{memory * 2 // 3 // GIB}g", help="Flink's heap at most; two thirds of the memory without it")
+    parser.add_argument("--files", type=pathlib.Path, default=common.target() / "bench", help="where events and results are kept as files")
+    parser.add_argument("--log", type=pathlib.Path, help="a file to which every measurement is added, a line of JSON each")
+    arguments = parser.parse_args()
+    if not pathlib.Path(arguments.bin).is_file():
+        parser.error(f"there is no program at {arguments.bin}: build it, or give --bin")
+    known = engines.all_engines(arguments.bin, arguments.workers, arguments.heap)
+    chosen = [THALWEG, *(name for name in arguments.engines.split(",") if name and name != THALWEG)]
+    if unknown := [name for name in chosen if name not in known]:
+        parser.error(f"there is no engine {unknown[0]}: there are {', '.join(known)}")
+    arguments.engines = [known[name] for name in chosen]
+    arguments.queries = common.names(arguments.queries)
+    arguments.sizes = sorted(int(size) for size in arguments.sizes.split(",") if size)
+    return arguments
+
+
+def agreement(arguments):
+    """By query and engine: `yes`, or what is wrong. Details go to standard error."""
+    events = data.prepare(arguments.bin, arguments.workers, arguments.compare, arguments.files)
+    root = arguments.files.resolve() / f"results-{arguments.compare}"
+    found = {}
+    for engine in arguments.engines:  # Thalweg first
+        out = root / engine.name
+        out.mkdir(parents=True, exist_ok=True)
+        print(f"results of {engine.name} over {arguments.compare:,} events", file=sys.stderr, flush=True)
+        errors = engine.results(arguments.queries, events.folder, out)
+        for query in arguments.queries:
+            if found.get((query, THALWEG)) == "failed":
+                found[query, engine.name] = "unknown"
+            else:
+                found[query, engine.name] = agrees(query, errors.get(query), root / THALWEG, out)
+    return found
+
+
+def agrees(query, error, expected, out):
+    if error:
+        print(f"  {query} failed: {error}", file=sys.stderr, flush=True)
+        return "failed"
+    if out == expected:
+        return ""
+    # In a process of its own: one that is started later counts the peak of this one's memory for its own.
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        outcome = pool.apply(compare.compare, (query, expected / f"{query}.jsonl", out / f"{query}.jsonl"))
+    if outcome.note:
+        print(f"  {query} {'agrees' if outcome.agrees else 'differs'}, {outcome.rows} rows: {outcome.note}", file=sys.stderr, flush=True)
+    if not outcome.agrees:
+        return "NO"
+    return "yes, ties" if outcome.note else "yes"
+
+
+def least(engine, query, events, repeat):
+    """Of several runs the one that took the least CPU time."""
+    return min((engine.time(query, events.folder) for _ in range(repeat)), key=lambda cost: cost.cpu_seconds)
+
+
+def per_cpu_second(rows, costs):
+    """Rows by CPU-seconds between the smallest and the largest size; of the whole run where there is one size. None if it is lost in noise."""
+    more, seconds = rows[-1], costs[-1].cpu_seconds
+    if len(rows) > 1:
+        more, seconds = rows[-1] - rows[0], costs[-1].cpu_seconds - costs[0].cpu_seconds
+    return more / seconds if more > 0 and seconds > 0 else None
+
+
+def log(arguments, engine, query, size, rows, cost):
+    if arguments.log:
+        record = {"engine": engine.name, "query": query, "events": size, "rows": rows, "workers": arguments.workers, **vars(cost)}
+        with arguments.log.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def measure(arguments, engine, query, events):
+    """The rows and the cost of each size."""
+    rows, costs = [], []
+    for size in arguments.sizes:
+        rows.append(events[size].rows_read(common.query(query)))
+        costs.append(least(engine, query, events[size], arguments.repeat))
+        log(arguments, engine, query, size, rows[-1], costs[-1])
+    return rows, costs
+
+
+def table(arguments, agreed):
+    """Measures and prints, a line for each query and engine. Whether all went well."""
+    events = {size: data.prepare(arguments.bin, arguments.workers, size, arguments.files) for size in arguments.sizes}
+    rate = "rows/CPU-s of the slope" if len(arguments.sizes) > 1 else "rows/CPU-s with start-up"
+    print(f"{' and '.join(f'{size:,}' for size in arguments.sizes)} events, {arguments.workers} workers; rows, seconds and memory of the last\n")
+    print(f"{'query':<6} {'engine':<15} {'rows':>12} {'seconds':>8} {'CPU-s':>8} {'peak MB':>8} {rate:>24} {'Thalweg/peer':>12}  agrees")
+    well = True
+    for query in arguments.queries:
+        own = None
+        for engine in arguments.engines:
+            try:
+                rows, costs = measure(arguments, engine, query, events)
+            except RuntimeError as error:
+                well = False
+                print(f"{query:<6} {engine.name:<15} failed: {last_line(error)}", flush=True)
+                continue
+            speed, cost = per_cpu_second(rows, costs), costs[-1]
+            own = speed if engine.name == THALWEG else own
+            ratio = f"{own / speed:.2f}" if own and speed and engine.name != THALWEG else ""
+            print(
+                f"{query:<6} {engine.name:<15} {rows[-1]:>12,} {cost.seconds:>8.2f} {cost.cpu_seconds:>8.2f} {cost.memory_mb:>8.0f} "
+                f"{f'{speed:,.0f}' if speed else '-':>24} {ratio:>12}  {agreed.get((query, engine.name), '')}",
+                flush=True,
+            )
+    return well
+
+
+def last_line(error):
+    return str(error).strip().splitlines()[-1]
+
+
+def main():
+    arguments = parse()
+    common.adopt_orphans()
+    if needed := sorted({engine.needs for engine in arguments.engines if engine.needs}):
+        subprocess.run([HERE / "setup.sh", *needed], check=True)
+    agreed = agreement(arguments) if arguments.compare else {}
+    well = all(outcome not in ("NO", "failed") for outcome in agreed.values())
+    if arguments.sizes:
+        well = table(arguments, agreed) and well
+    else:
+        for (query, engine), outcome in sorted(agreed.items(), key=lambda item: common.order(item[0][0])):
+            if outcome:
+                print(f"{query:<6} {engine:<15} {outcome}")
+    sys.exit(0 if well else 1)
+
+
+if __name__ == "__main__":
+    main()
