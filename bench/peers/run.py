@@ -21,6 +21,7 @@ import common  # noqa: E402
 import compare  # noqa: E402
 import data  # noqa: E402
 import engines  # noqa: E402
+import quiet  # noqa: E402
 
 THALWEG = "thalweg"
 GIB = 2**30
@@ -86,61 +87,61 @@ def agrees(query, error, expected, out):
     return "yes, ties" if outcome.note else "yes"
 
 
-def least(engine, query, events, repeat):
-    """Of several runs the one that took the least CPU time."""
-    return min((engine.time(query, events.folder) for _ in range(repeat)), key=lambda cost: cost.cpu_seconds)
+def measure(arguments, engine, query, events):
+    """The rows and the run of each size; of several runs the one that took the least CPU time."""
+    rows, runs = [], []
+    for size in arguments.sizes:
+        tries = [quiet.watched(lambda: engine.time(query, events[size].folder)) for _ in range(arguments.repeat)]
+        rows.append(events[size].rows_read(common.query(query)))
+        runs.append(min(tries, key=lambda run: run.cost.cpu_seconds))
+        for run in tries:
+            log(arguments, {"engine": engine.name, "query": query, "events": size, "rows": rows[-1]}, run)
+    return rows, runs
 
 
-def per_cpu_second(rows, costs):
-    """Rows by CPU-seconds between the smallest and the largest size; of the whole run where there is one size. None if it is lost in noise."""
-    more, seconds = rows[-1], costs[-1].cpu_seconds
-    if len(rows) > 1:
-        more, seconds = rows[-1] - rows[0], costs[-1].cpu_seconds - costs[0].cpu_seconds
-    return more / seconds if more > 0 and seconds > 0 else None
-
-
-def log(arguments, engine, query, size, rows, cost):
+def log(arguments, what, run):
     if arguments.log:
-        record = {"engine": engine.name, "query": query, "events": size, "rows": rows, "workers": arguments.workers, **vars(cost)}
+        record = {**what, "workers": arguments.workers, **vars(run.cost), "others_cpu_seconds": run.others}
         with arguments.log.open("a") as file:
             file.write(json.dumps(record) + "\n")
 
 
-def measure(arguments, engine, query, events):
-    """The rows and the cost of each size."""
-    rows, costs = [], []
-    for size in arguments.sizes:
-        rows.append(events[size].rows_read(common.query(query)))
-        costs.append(least(engine, query, events[size], arguments.repeat))
-        log(arguments, engine, query, size, rows[-1], costs[-1])
-    return rows, costs
+def slope(rows, runs):
+    """Rows by CPU-second from the smallest to the largest size, or of the run where there is one size. None if noise is all there is."""
+    more, seconds = rows[-1], runs[-1].cost.cpu_seconds
+    if len(rows) > 1:
+        more, seconds = rows[-1] - rows[0], seconds - runs[0].cost.cpu_seconds
+    return more / seconds if more > 0 and seconds > 0 else None
 
 
 def table(arguments, agreed):
     """Measures and prints, a line for each query and engine. Whether all went well."""
     events = {size: data.prepare(arguments.bin, arguments.workers, size, arguments.files) for size in arguments.sizes}
-    rate = "rows/CPU-s of the slope" if len(arguments.sizes) > 1 else "rows/CPU-s with start-up"
-    print(f"{' and '.join(f'{size:,}' for size in arguments.sizes)} events, {arguments.workers} workers; rows, seconds and memory of the last\n")
-    print(f"{'query':<6} {'engine':<15} {'rows':>12} {'seconds':>8} {'CPU-s':>8} {'peak MB':>8} {rate:>24} {'Thalweg/peer':>12}  agrees")
+    sizes = " and ".join(f"{size:,}" for size in arguments.sizes)
+    rate = "rows/CPU-s, slope" if len(arguments.sizes) > 1 else "rows/CPU-s, whole"
+    print(f"{sizes} events, {arguments.workers} workers; rows, seconds and memory of the last; ~ where others used the machine\n")
+    print(f"{'query':<6} {'engine':<15} {'rows':>12} {'seconds':>8} {'CPU-s':>8}  {'peak MB':>8} {rate:>18} {'Thalweg/peer':>13}  agrees")
     well = True
     for query in arguments.queries:
         own = None
         for engine in arguments.engines:
             try:
-                rows, costs = measure(arguments, engine, query, events)
+                rows, runs = measure(arguments, engine, query, events)
             except RuntimeError as error:
                 well = False
                 print(f"{query:<6} {engine.name:<15} failed: {last_line(error)}", flush=True)
                 continue
-            speed, cost = per_cpu_second(rows, costs), costs[-1]
+            speed = slope(rows, runs)
             own = speed if engine.name == THALWEG else own
             ratio = f"{own / speed:.2f}" if own and speed and engine.name != THALWEG else ""
-            print(
-                f"{query:<6} {engine.name:<15} {rows[-1]:>12,} {cost.seconds:>8.2f} {cost.cpu_seconds:>8.2f} {cost.memory_mb:>8.0f} "
-                f"{f'{speed:,.0f}' if speed else '-':>24} {ratio:>12}  {agreed.get((query, engine.name), '')}",
-                flush=True,
-            )
+            line = f"{query:<6} {engine.name:<15} {figures(rows[-1], runs)} {f'{speed:,.0f}' if speed else '-':>18} {ratio:>13}"
+            print(f"{line}  {agreed.get((query, engine.name), '')}".rstrip(), flush=True)
     return well
+
+
+def figures(rows, runs):
+    cost, mark = runs[-1].cost, "~" if any(run.disturbed for run in runs) else " "
+    return f"{rows:>12,} {cost.seconds:>8.2f} {cost.cpu_seconds:>8.2f}{mark} {cost.memory_mb:>8.0f}"
 
 
 def last_line(error):
