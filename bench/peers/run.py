@@ -64,19 +64,17 @@ def agreement(arguments):
         print(f"results of {engine.name} over {arguments.compare:,} events", file=sys.stderr, flush=True)
         errors = engine.results(arguments.queries, events.folder, out)
         for query in arguments.queries:
-            if found.get((query, THALWEG)) == "failed":
+            if query in errors:
+                print(f"  {query} {failure(arguments, engine, query, errors[query])}", file=sys.stderr, flush=True)
+                found[query, engine.name] = "failed"
+            elif found.get((query, THALWEG)) == "failed":
                 found[query, engine.name] = "unknown"
-            else:
-                found[query, engine.name] = agrees(query, errors.get(query), root / THALWEG, out)
+            elif engine.name != THALWEG:
+                found[query, engine.name] = agrees(query, root / THALWEG, out)
     return found
 
 
-def agrees(query, error, expected, out):
-    if error:
-        print(f"  {query} failed: {error}", file=sys.stderr, flush=True)
-        return "failed"
-    if out == expected:
-        return ""
+def agrees(query, expected, out):
     # In a process of its own: one that is started later counts the peak of this one's memory for its own.
     with multiprocessing.get_context("fork").Pool(1) as pool:
         outcome = pool.apply(compare.compare, (query, expected / f"{query}.jsonl", out / f"{query}.jsonl"))
@@ -129,7 +127,7 @@ def table(arguments, agreed):
                 rows, runs = measure(arguments, engine, query, events)
             except RuntimeError as error:
                 well = False
-                print(f"{query:<6} {engine.name:<15} failed: {last_line(error)}", flush=True)
+                print(f"{query:<6} {engine.name:<15} {failure(arguments, engine, query, error)}", flush=True)
                 continue
             speed = slope(rows, runs)
             own = speed if engine.name == THALWEG else own
@@ -144,8 +142,15 @@ def figures(rows, runs):
     return f"{rows:>12,} {cost.seconds:>8.2f} {cost.cpu_seconds:>8.2f}{mark} {cost.memory_mb:>8.0f}"
 
 
-def last_line(error):
-    return str(error).strip().splitlines()[-1]
+def failure(arguments, engine, query, error):
+    """What went wrong, in a line; all that the engine said goes to a file."""
+    path = arguments.files / "errors" / f"{engine.name}-{query}.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(str(error))
+    lines = str(error).strip().splitlines()
+    # Java's last cause is the first, Thalweg's first line says it, Python's last one.
+    told = [line for line in lines if line.startswith("Caused by: ")][-1:] or [line for line in lines if line.startswith("ERROR: ")]
+    return f"failed: {(told or lines[-1:])[0]} (see {path})"
 
 
 def main():
@@ -159,8 +164,7 @@ def main():
         well = table(arguments, agreed) and well
     else:
         for (query, engine), outcome in sorted(agreed.items(), key=lambda item: common.order(item[0][0])):
-            if outcome:
-                print(f"{query:<6} {engine:<15} {outcome}")
+            print(f"{query:<6} {engine:<15} {outcome}")
     sys.exit(0 if well else 1)
 
 
