@@ -53,6 +53,9 @@ pub const VNODES: u16 = 1024;
 pub struct VNode(pub u16);
 
 impl VNode {
+    /// No share, but the owner of what every worker keeps for itself and all keep alike: a job's watermarks.
+    pub const EVERY_WORKER: VNode = VNode(u16::MAX);
+
     /// The share that a key with this hash belongs to.
     #[inline]
     pub fn of_hash(hash: u64) -> VNode {
@@ -63,7 +66,14 @@ impl VNode {
     /// The worker, of `workers` in all, that owns this share.
     #[inline]
     pub fn worker(self, workers: usize) -> WorkerIndex {
+        debug_assert!(self.0 < VNODES, "VNODE-1: what every worker keeps is no one worker's");
         WorkerIndex(self.0 as usize * workers / VNODES as usize)
+    }
+
+    /// Whether a worker, of `workers` in all, keeps what is stored under this.
+    #[inline]
+    pub fn is_kept_by(self, worker: usize, workers: usize) -> bool {
+        self == VNode::EVERY_WORKER || self.worker(workers).0 == worker
     }
 }
 

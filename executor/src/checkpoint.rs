@@ -241,7 +241,7 @@ fn rescale(former: &[PathBuf], places: &[WorkerPlace], workers: usize) -> Result
     for (worker, place) in places.iter().enumerate() {
         let store = WorkerStore::open(&place.database, place.options)?;
         for directory in former {
-            store.import_from(directory, |vnode: VNode| vnode.worker(workers).0 == worker)?;
+            store.import_from(directory, |vnode: VNode| vnode.is_kept_by(worker, workers))?;
         }
         CrashPoint::InRescale.pass();
     }

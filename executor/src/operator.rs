@@ -12,9 +12,40 @@ use thalweg_catalog::{Delta, Epoch};
 /// How many rows an operator gives at about the most before it yields.
 pub const PIECE_ROWS: usize = 8192;
 
-/// The watermark of each column that has one, in microseconds since 1970: no further row has less in that column.
-/// `i64::MAX` once the input has ended.
-pub type Watermarks = BTreeMap<usize, i64>;
+/// A watermark of a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Watermark {
+    /// No further row has less in the column, in microseconds since 1970. `i64::MAX` once the input has ended; `i64::MIN` as long
+    /// as an idle one has not had a row.
+    pub value: i64,
+    /// Whether all that it comes from is idle: then it holds nobody up (S11).
+    pub idle: bool,
+}
+
+impl Watermark {
+    /// That of an input that has ended.
+    pub const END: Watermark = Watermark { value: i64::MAX, idle: false };
+
+    /// The watermark where several come together; none as long as one of them has none. It is the least of those that are not
+    /// idle. If all are idle it is the greatest: nothing is to come, so what the furthest has passed is over.
+    pub fn combined(parts: impl IntoIterator<Item = Option<Watermark>>) -> Option<Watermark> {
+        let mut combined: Option<Watermark> = None;
+        for part in parts {
+            let part = part?;
+            combined = Some(match combined {
+                Some(before) if before.idle && part.idle => Watermark { value: before.value.max(part.value), idle: true },
+                Some(before) if before.idle => part,
+                Some(before) if part.idle => before,
+                Some(before) => Watermark { value: before.value.min(part.value), idle: false },
+                None => part,
+            });
+        }
+        combined
+    }
+}
+
+/// The watermark of each column that has one.
+pub type Watermarks = BTreeMap<usize, Watermark>;
 
 /// Whether an operator is done with an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +63,7 @@ pub struct EpochInput {
     pub epoch: Epoch,
     /// The deltas of each port, in no particular order; the same row may stand in several, with weights that cancel.
     pub ports: Vec<Vec<Delta>>,
-    /// The watermarks of each port at the end of this epoch. They never fall.
+    /// The watermarks of each port at the end of this epoch. Their values never fall.
     pub watermarks: Vec<Watermarks>,
 }
 

@@ -14,7 +14,7 @@
 
 use crate::dataflow::testing::{Apart, is_second};
 use crate::error::OperatorError;
-use crate::operator::{Dropped, EpochInput, Output, Progress, RowErrors, Watermarks};
+use crate::operator::{Dropped, EpochInput, Output, Progress, RowErrors, Watermark, Watermarks};
 use crate::operators::{Built, Context, build};
 use arrow::array::{Array, ArrayRef, Int64Array, ListBuilder, PrimitiveBuilder, RecordBatch, StringArray, UInt32Array};
 use arrow::compute::cast;
@@ -453,7 +453,7 @@ fn set_watermark(rig: &mut Rig<'_>, line: &str) {
     let port: usize = port.parse().expect("a port is a number");
     let column = rig.subject.inputs[port].index_of(column).expect("there is such a column");
     let value = if *value == "end" { i64::MAX } else { value.parse().expect("a watermark is a number") };
-    rig.watermarks[port].insert(column, value);
+    rig.watermarks[port].insert(column, Watermark { value, idle: false });
 }
 
 fn parse_row(subject: &Subject, line: &str) -> (usize, Delta) {

@@ -3,6 +3,9 @@
 use thalweg_catalog::SqlError;
 use thiserror::Error;
 
+/// What RocksDB says when there is no room.
+pub(crate) const ROCKSDB_DISK_FULL: &str = "No space left on device";
+
 /// A failure of storage. `Display` says what was being tried on which file; the cause is the source.
 #[derive(Debug, Error)]
 pub enum StorageError {
@@ -81,6 +84,12 @@ pub enum StorageError {
         /// What is wrong with it.
         reason: String,
     },
+    /// There was no room for a write, and nothing of it is left.
+    #[error("there is no room left on the disk to write \"{path}\"")]
+    DiskFull {
+        /// What was being written.
+        path: String,
+    },
     /// An earlier failure left unknown what is durable, so nothing more is written until a restart has read it back.
     #[error("\"{path}\" takes no more writes after an earlier failure: {reason}")]
     Poisoned {
@@ -106,6 +115,20 @@ impl StorageError {
     /// What `action` on the file `path` failed with.
     pub(crate) fn file(action: &'static str, path: &std::path::Path, source: std::io::Error) -> StorageError {
         StorageError::File { action, path: path.display().to_string(), source }
+    }
+
+    /// Whether the cause is that the disk is full.
+    pub fn is_disk_full(&self) -> bool {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            let of_files = error.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::StorageFull);
+            let of_rocksdb = error.downcast_ref::<rocksdb::Error>().is_some_and(|db| db.as_ref().contains(ROCKSDB_DISK_FULL));
+            if of_files || of_rocksdb || matches!(error.downcast_ref(), Some(StorageError::DiskFull { .. })) {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
     }
 
     /// The stored file `path` is not what was written.

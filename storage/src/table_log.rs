@@ -108,7 +108,12 @@ struct Append {
 /// A failure that can be told to everyone whom it concerns.
 #[derive(Clone, Debug)]
 enum Failure {
-    Fenced { ours: u64, theirs: u64 },
+    Fenced {
+        ours: u64,
+        theirs: u64,
+    },
+    /// Of one write: the next may find room.
+    DiskFull,
     Other(String),
 }
 
@@ -123,9 +128,15 @@ impl Failure {
         }
     }
 
+    /// What those are told whose write has failed as if it had not been tried.
+    fn of_one_write(error: &StorageError) -> Failure {
+        if error.is_disk_full() { Failure::DiskFull } else { Failure::of(error) }
+    }
+
     fn error(&self) -> StorageError {
         match self {
             Failure::Fenced { ours, theirs } => StorageError::Fenced { ours: *ours, theirs: *theirs },
+            Failure::DiskFull => StorageError::DiskFull { path: SEGMENTS.to_string() },
             Failure::Other(reason) => StorageError::Poisoned { path: SEGMENTS.to_string(), reason: reason.clone() },
         }
     }

@@ -111,7 +111,9 @@ fn make(context: &NodeContext, node: &PlanNode) -> Result<Made, OperatorError> {
     Ok(match &node.operator {
         Operator::WatermarkFilter { spec } => stage(Box::new(WatermarkFilter::new(context.clone(), spec.column)?)),
         Operator::Union => stage(Box::<Union>::default()),
-        Operator::Materialize { object, key } => stage(Box::new(Materialize::new(context.clone(), *object, key)?)),
+        Operator::Materialize { object, key, replaces } => {
+            stage(Box::new(Materialize::new(context.clone(), *object, key, *replaces)?))
+        }
         Operator::Sink { object, mode, key } => {
             let handle = context.worker().shared.start_sink(context, *object)?;
             stage(Box::new(Sink::new(context.clone(), *mode, key, handle)?))

@@ -40,8 +40,8 @@ impl Gate<'_> {
     pub fn give_marks(&mut self, marks: Vec<Mark>) {
         if let Some(capability) = self.capability.as_ref().filter(|_| !marks.is_empty()) {
             let worker = self.context.worker();
-            if let Some(value) = marks.first().and_then(|m| m.value) {
-                self.context.figures().watermark.store(value, Ordering::Relaxed);
+            if let Some(mark) = marks.first() {
+                self.context.figures().watermark.store(mark.watermark.value, Ordering::Relaxed);
             }
             let mut packet = Packet::Marks { from: worker.index, marks, copies: worker.workers };
             self.output.activate().session_with_builder(capability).give_container(&mut packet);

@@ -3,26 +3,19 @@
 use super::context::NodeContext;
 use super::packet::Mark;
 use crate::error::OperatorError;
-use crate::operator::Watermarks;
+use crate::operator::{Watermark, Watermarks};
 use std::collections::BTreeMap;
+use thalweg_catalog::VNode;
 use thalweg_plan::WatermarkMapping;
 use thalweg_storage::state::CellTable;
 
-/// What one sender has said of one column.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Said {
-    Nothing,
-    Idle,
-    Value(i64),
-}
-
-/// The watermarks of the inputs. A column's watermark is the least of what all its senders have said, idle ones apart; there
-/// is none until every sender has said something. It never falls, also over restarts.
+/// The watermarks of the inputs: of each column, what its senders have said, combined; none until every sender has said something.
+/// A watermark never falls, also over restarts. At a checkpoint every worker has the same ones.
 pub struct MarkInputs {
     /// By port: the workers that send to it.
     senders: Vec<Vec<usize>>,
     /// By port and column: what each sender has said, in the order of `senders`.
-    said: Vec<BTreeMap<usize, Vec<Said>>>,
+    said: Vec<BTreeMap<usize, Vec<Option<Watermark>>>>,
     current: Vec<Watermarks>,
     saved: Option<CellTable>,
     changed: bool,
@@ -31,7 +24,7 @@ pub struct MarkInputs {
 impl MarkInputs {
     /// With what was saved at the last checkpoint.
     pub fn new(context: &NodeContext, senders: Vec<Vec<usize>>) -> Result<MarkInputs, OperatorError> {
-        let saved = context.state.cell_table("watermarks", context.worker().own_vnode())?;
+        let saved = context.state.cell_table("watermarks", VNode::EVERY_WORKER)?;
         let mut current = vec![Watermarks::new(); senders.len()];
         for (name, value) in saved.entries()? {
             let (Ok(name), Ok(value)) = (<[u8; 8]>::try_from(name), <[u8; 8]>::try_from(value)) else {
@@ -41,8 +34,7 @@ impl MarkInputs {
             let column = u32::from_le_bytes(name[4..].try_into().expect("four bytes")) as usize;
             let value = i64::from_le_bytes(value);
             if let Some(marks) = current.get_mut(port) {
-                // From several workers after a rescale: what held for all holds.
-                marks.entry(column).and_modify(|v| *v = value.min(*v)).or_insert(value);
+                marks.insert(column, Watermark { value, idle: false });
             }
         }
         let said = vec![BTreeMap::new(); senders.len()];
@@ -60,8 +52,8 @@ impl MarkInputs {
         let senders = &self.senders[port];
         let Some(place) = senders.iter().position(|s| *s == from) else { return };
         for mark in marks {
-            let said = self.said[port].entry(mark.column).or_insert_with(|| vec![Said::Nothing; senders.len()]);
-            said[place] = mark.value.map_or(Said::Idle, Said::Value);
+            let said = self.said[port].entry(mark.column).or_insert_with(|| vec![None; senders.len()]);
+            said[place] = Some(mark.watermark);
         }
     }
 
@@ -69,16 +61,10 @@ impl MarkInputs {
     pub fn advance(&mut self) -> Vec<Watermarks> {
         for (current, said) in self.current.iter_mut().zip(&self.said) {
             for (column, said) in said {
-                if said.contains(&Said::Nothing) {
-                    continue;
-                }
-                let least = said.iter().filter_map(|s| if let Said::Value(v) = s { Some(*v) } else { None }).min();
-                let Some(least) = least else { continue };
-                let before = current.get(column).copied();
-                if before.is_none_or(|v| v < least) {
-                    current.insert(*column, least);
-                    self.changed = true;
-                }
+                let Some(Watermark { value, idle }) = Watermark::combined(said.iter().copied()) else { continue };
+                let now = current.entry(*column).or_insert(Watermark { value: i64::MIN, idle });
+                self.changed |= value > now.value;
+                *now = Watermark { value: value.max(now.value), idle };
             }
         }
         self.current.clone()
@@ -94,11 +80,11 @@ impl MarkInputs {
         let Some(saved) = self.saved.as_mut().filter(|_| self.changed) else { return };
         self.changed = false;
         for (port, marks) in self.current.iter().enumerate() {
-            for (column, value) in marks {
+            for (column, watermark) in marks {
                 let mut name = [0u8; 8];
                 name[..4].copy_from_slice(&(port as u32).to_le_bytes());
                 name[4..].copy_from_slice(&(*column as u32).to_le_bytes());
-                saved.put(&name, &value.to_le_bytes());
+                saved.put(&name, &watermark.value.to_le_bytes());
             }
         }
     }
@@ -116,20 +102,22 @@ impl MarkOutput {
         MarkOutput { mappings, given: Watermarks::new() }
     }
 
-    /// What has risen, now that the inputs' watermarks are these.
+    /// What is new, now that the inputs' watermarks are these.
     pub fn follow(&mut self, inputs: &[Watermarks]) -> Vec<Mark> {
-        let mut least: BTreeMap<usize, Option<i64>> = BTreeMap::new();
+        let mut parts: BTreeMap<usize, Vec<Option<Watermark>>> = BTreeMap::new();
         for mapping in &self.mappings {
-            let value = inputs[mapping.port].get(&mapping.input).map(|v| mapping.transform.apply(*v));
-            least.entry(mapping.output).and_modify(|l| *l = l.zip(value).map(|(a, b)| a.min(b))).or_insert(value);
+            let watermark = inputs[mapping.port].get(&mapping.input).map(|watermark| mapped(mapping, watermark));
+            parts.entry(mapping.output).or_default().push(watermark);
         }
         let mut marks = vec![];
-        for (column, value) in least {
-            if let Some(value) = value
-                && self.given.get(&column).is_none_or(|given| *given < value)
-            {
-                self.given.insert(column, value);
-                marks.push(Mark { column, value: Some(value) });
+        for (column, parts) in parts {
+            let Some(mut watermark) = Watermark::combined(parts) else { continue };
+            let given = self.given.get(&column);
+            // One that was idle and goes on may be behind: it does not take back what was said without it.
+            watermark.value = given.map_or(watermark.value, |given| given.value.max(watermark.value));
+            if given != Some(&watermark) {
+                self.given.insert(column, watermark);
+                marks.push(Mark { column, watermark });
             }
         }
         marks
@@ -144,7 +132,11 @@ pub fn map_marks(mappings: &[WatermarkMapping], marks: &[Mark]) -> Vec<Mark> {
             mappings
                 .iter()
                 .filter(|m| m.input == mark.column)
-                .map(|m| Mark { column: m.output, value: mark.value.map(|v| m.transform.apply(v)) })
+                .map(|m| Mark { column: m.output, watermark: mapped(m, &mark.watermark) })
         })
         .collect()
+}
+
+fn mapped(mapping: &WatermarkMapping, watermark: &Watermark) -> Watermark {
+    Watermark { value: mapping.transform.apply(watermark.value), ..*watermark }
 }

@@ -24,8 +24,11 @@ impl Materialize {
     ///
     /// # Errors
     /// If state can't be read.
-    pub fn new(context: NodeContext, object: ObjectId, key: &[usize]) -> Result<Materialize, OperatorError> {
-        let view = context.state.view_table(object, context.plan().schema.clone(), key)?;
+    pub fn new(context: NodeContext, object: ObjectId, key: &[usize], replaces: bool) -> Result<Materialize, OperatorError> {
+        let mut view = context.state.view_table(object, context.plan().schema.clone(), key)?;
+        if !replaces {
+            view.trust_input();
+        }
         let hub = Rc::new(RefCell::new(Hub::new(view.reader())));
         context.worker().hubs.borrow_mut().insert(object, Rc::clone(&hub));
         context.worker().shared.add_reader(object, context.worker().index, view.reader());

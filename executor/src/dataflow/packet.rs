@@ -4,6 +4,7 @@
 //! the way: rows count each for one, a packet that goes to every worker counts one for each copy, and nothing that is sent
 //! counts zero, since that would silently not be sent.
 
+use crate::operator::Watermark;
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use arrow::ipc::reader::StreamReader;
@@ -15,13 +16,13 @@ use timely::Accountable;
 use timely::bytes::arc::Bytes;
 use timely::dataflow::channels::ContainerBytes;
 
-/// A watermark on one column of the edge, none while the sender is idle and holds nobody up.
+/// A sender's watermark on one column of the edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark {
     /// The column.
     pub column: usize,
-    /// Microseconds since 1970.
-    pub value: Option<i64>,
+    /// The watermark.
+    pub watermark: Watermark,
 }
 
 /// One container.
@@ -106,8 +107,8 @@ fn encode(packet: &Packet) -> Vec<u8> {
             body.extend((*from as u64).to_le_bytes());
             for mark in marks {
                 body.extend((mark.column as u64).to_le_bytes());
-                body.push(u8::from(mark.value.is_some()));
-                body.extend(mark.value.unwrap_or(0).to_le_bytes());
+                body.push(u8::from(mark.watermark.idle));
+                body.extend(mark.watermark.value.to_le_bytes());
             }
         }
     }
@@ -127,7 +128,10 @@ fn decode(body: &[u8]) -> Packet {
                 .chunks_exact(17)
                 .map(|mark| Mark {
                     column: u64::from_le_bytes(mark[..8].try_into().expect("eight bytes")) as usize,
-                    value: (mark[8] == 1).then(|| i64::from_le_bytes(mark[9..].try_into().expect("eight bytes"))),
+                    watermark: Watermark {
+                        value: i64::from_le_bytes(mark[9..].try_into().expect("eight bytes")),
+                        idle: mark[8] == 1,
+                    },
                 })
                 .collect(),
         },

@@ -146,7 +146,7 @@ impl Relation {
 
     /// The relation's watermarks on the columns that are read.
     fn marks(&self, watermarks: &Watermarks) -> Vec<Mark> {
-        let place = |(output, column): (usize, &usize)| watermarks.get(column).map(|v| Mark { column: output, value: Some(*v) });
+        let place = |(column, own): (usize, &usize)| watermarks.get(own).map(|watermark| Mark { column, watermark: *watermark });
         self.columns.iter().enumerate().filter_map(place).collect()
     }
 }

@@ -10,6 +10,7 @@ use super::input::{Entrance, Gate, input};
 use super::packet::Mark;
 use crate::error::OperatorError;
 use crate::feed::{Feed, FeedEvent};
+use crate::operator::Watermark;
 use crate::row_errors::{ErrorRow, now_ms};
 use arrow::array::AsArray;
 use arrow::compute::{cast, max};
@@ -242,36 +243,30 @@ impl Source {
         Ok(())
     }
 
-    /// The watermark of this worker's splits; none while one of them holds it.
+    /// The watermark of this worker's splits; none while one of them has had no row and is not idle.
     fn mark(&self) -> Option<Mark> {
         let spec = self.watermark.as_ref()?;
-        let mark = |value| Some(Mark { column: spec.column, value });
         if !self.assigned {
             return None;
         }
         let is_idle = |since: &Instant| spec.idle_timeout_ms.is_some_and(|ms| since.elapsed().as_millis() as u64 >= ms);
-        let mut least: Option<i64> = None;
-        let mut open = 0;
-        for (split, since) in &self.heard {
-            let state = self.splits.get(split);
-            if state.is_some_and(|s| s.ended) {
-                continue;
+        let open = self.heard.iter().filter(|(split, _)| self.splits.get(*split).is_none_or(|state| !state.ended));
+        let mut splits = open.map(|(split, since)| {
+            let newest = self.splits.get(split).and_then(|state| state.newest_us);
+            let value = newest.map(|newest| newest.saturating_sub(spec.delay_us));
+            let idle = is_idle(since);
+            if idle {
+                Some(Watermark { value: value.unwrap_or(i64::MIN), idle })
+            } else {
+                value.map(|value| Watermark { value, idle })
             }
-            open += 1;
-            match state.and_then(|s| s.newest_us) {
-                _ if is_idle(since) => {}
-                None => return None,
-                Some(newest) => {
-                    let value = newest.saturating_sub(spec.delay_us);
-                    least = Some(least.map_or(value, |l| l.min(value)));
-                }
-            }
-        }
-        match least {
-            Some(value) => mark(Some(value)),
-            None if open == 0 && self.all_assigned => mark(Some(i64::MAX)),
-            None => mark(None),
-        }
+        });
+        let watermark = match splits.next() {
+            Some(first) => Watermark::combined(std::iter::once(first).chain(splits))?,
+            None if self.all_assigned => Watermark::END,
+            None => Watermark { value: i64::MIN, idle: true },
+        };
+        Some(Mark { column: spec.column, watermark })
     }
 
     /// Puts what has moved where the next flush takes it from.
@@ -286,8 +281,8 @@ impl Source {
             }
         }
         let worker = self.context.worker();
-        if let Some(Mark { value: Some(value), .. }) = self.said {
-            self.context.figures().watermark.store(value, Ordering::Relaxed);
+        if let Some(mark) = self.said {
+            self.context.figures().watermark.store(mark.watermark.value, Ordering::Relaxed);
         }
         worker.shared.show_splits(&self.context, &self.splits);
     }
@@ -308,7 +303,7 @@ impl Source {
             return Ok(());
         }
         if let Some(spec) = &self.watermark {
-            gate.give_marks(vec![Mark { column: spec.column, value: Some(i64::MAX) }]);
+            gate.give_marks(vec![Mark { column: spec.column, watermark: Watermark::END }]);
         }
         self.save();
         self.flush_below(Epoch::END)?;

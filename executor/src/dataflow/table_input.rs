@@ -10,6 +10,7 @@ use super::input::{Entrance, Gate, input};
 use super::packet::Mark;
 use super::source::newest_time;
 use crate::error::OperatorError;
+use crate::operator::Watermark;
 use arrow::array::BooleanArray;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -46,7 +47,7 @@ struct TableInput {
     watermark: Option<WatermarkSpec>,
     /// The newest time of a row so far.
     newest_us: Option<i64>,
-    /// Whether the worker, not being the one, has said that it holds no watermark.
+    /// Whether the worker, not being the one, has said that it holds no watermark up.
     said_idle: bool,
 }
 
@@ -76,15 +77,16 @@ impl TableInput {
             gate.give(delta);
         }
         if let (Some(spec), Some(newest)) = (&self.watermark, self.newest_us.filter(|_| self.newest_us != before)) {
-            gate.give_marks(vec![Mark { column: spec.column, value: Some(newest.saturating_sub(spec.delay_us)) }]);
+            let watermark = Watermark { value: newest.saturating_sub(spec.delay_us), idle: false };
+            gate.give_marks(vec![Mark { column: spec.column, watermark }]);
         }
         Ok(())
     }
 
     /// Says of the watermark what holds whatever is written: nothing that counts comes by this worker, or nothing more at all.
-    fn give_standing_mark(&mut self, value: Option<i64>, gate: &mut Gate<'_>) {
+    fn give_standing_mark(&mut self, watermark: Watermark, gate: &mut Gate<'_>) {
         if let Some(spec) = &self.watermark {
-            gate.give_marks(vec![Mark { column: spec.column, value }]);
+            gate.give_marks(vec![Mark { column: spec.column, watermark }]);
         }
     }
 }
@@ -93,7 +95,7 @@ impl Entrance for TableInput {
     fn run(&mut self, gate: &mut Gate<'_>) -> Result<(), OperatorError> {
         if !self.mine && !self.said_idle {
             self.said_idle = true;
-            self.give_standing_mark(None, gate);
+            self.give_standing_mark(Watermark { value: i64::MIN, idle: true }, gate);
         }
         // In this order: what is delivered before the frontier passes is in the queue when the frontier is seen to have passed.
         let closed = self.queue.closed.load(Ordering::SeqCst);
@@ -110,7 +112,7 @@ impl Entrance for TableInput {
         }
         let empty = !self.mine || self.queue.rows.lock().is_empty();
         if closed && empty {
-            self.give_standing_mark(Some(i64::MAX), gate);
+            self.give_standing_mark(Watermark::END, gate);
             gate.end();
         } else {
             gate.advance(frontier);

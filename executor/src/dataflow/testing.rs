@@ -217,8 +217,8 @@ fn every_other_row(delta: &Delta, first: usize) -> Delta {
 }
 
 fn risen(before: &Watermarks, now: &Watermarks) -> Vec<Mark> {
-    let new = now.iter().filter(|(column, value)| before.get(column) != Some(value));
-    new.map(|(column, value)| Mark { column: *column, value: Some(*value) }).collect()
+    let new = now.iter().filter(|(column, watermark)| before.get(column) != Some(watermark));
+    new.map(|(column, watermark)| Mark { column: *column, watermark: *watermark }).collect()
 }
 
 /// The subject with nodes below it that stand for its inputs.

@@ -12,7 +12,7 @@ use arrow::array::{Array, AsArray, BooleanArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 use std::sync::atomic::Ordering;
-use thalweg_catalog::Delta;
+use thalweg_catalog::{Delta, VNode};
 use thalweg_storage::state::CellTable;
 
 const NAME: &[u8] = b"watermark";
@@ -32,10 +32,12 @@ impl WatermarkFilter {
     /// # Errors
     /// If state can't be read.
     pub fn new(context: NodeContext, column: usize) -> Result<WatermarkFilter, OperatorError> {
-        let saved = context.state.cell_table("watermark", context.worker().own_vnode())?;
-        // From several workers after a rescale: what held for all holds.
-        let values = saved.entries()?.into_iter().filter_map(|(_, bytes)| bytes.try_into().ok());
-        let watermark = values.map(i64::from_le_bytes).min();
+        let saved = context.state.cell_table("watermark", VNode::EVERY_WORKER)?;
+        let watermark = saved.get(NAME)?.map(|bytes| {
+            let damaged = |_| OperatorError::Invariant("FILTER-1", "a saved watermark is not as it was written".into());
+            bytes.as_slice().try_into().map(i64::from_le_bytes).map_err(damaged)
+        });
+        let watermark = watermark.transpose()?;
         Ok(WatermarkFilter { context, column, saved, watermark, pending: vec![] })
     }
 
@@ -64,7 +66,7 @@ impl Stage for WatermarkFilter {
                 self.pending.push(delta.filter(&keep)?);
             }
         }
-        if let Some(value) = input.watermarks.first().and_then(|marks| marks.get(&self.column).copied())
+        if let Some(value) = input.watermarks.first().and_then(|marks| marks.get(&self.column)).map(|mark| mark.value)
             && self.watermark.is_none_or(|watermark| watermark < value)
         {
             self.watermark = Some(value);

@@ -219,7 +219,7 @@ impl Operator for EmitOnClose {
                 self.take_in(&delta)?;
             }
         }
-        self.close(input.watermarks.first().and_then(|w| w.get(&self.column).copied()))
+        self.close(input.watermarks.first().and_then(|w| w.get(&self.column)).map(|w| w.value))
     }
 
     fn step(&mut self, output: &mut Output) -> Result<Progress, OperatorError> {

@@ -13,7 +13,7 @@ use thalweg_storage::state::{CellTable, OperatorState, RowCodec};
 /// HORIZON-1: nothing below `value` is in state, and no row below it is let in.
 ///
 /// It is state itself: after a restart the rows of closed times must stay out. Every worker of a job has the same value at a
-/// checkpoint, so on a rescale it does not matter whose is kept.
+/// checkpoint, so after a rescale each has that too.
 pub struct Horizon {
     value: i64,
     cell: CellTable,
@@ -27,7 +27,7 @@ impl Horizon {
     /// # Errors
     /// If state can't be read.
     pub fn open(state: &OperatorState) -> Result<Horizon, OperatorError> {
-        let cell = state.cell_table("horizon", VNode(0))?;
+        let cell = state.cell_table("horizon", VNode::EVERY_WORKER)?;
         let value = match cell.get(CELL)? {
             None => i64::MIN,
             Some(bytes) => i64::from_le_bytes(

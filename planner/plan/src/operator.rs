@@ -114,9 +114,11 @@ pub enum Operator {
     Materialize {
         /// The table or view.
         object: ObjectId,
-        /// The columns by which rows are unique: a new row replaces the old one of its key. None: rows are kept as a
-        /// multiset.
+        /// The columns by which rows are unique. None: rows are kept as a multiset.
         key: Vec<usize>,
+        /// Whether a new row takes the place of the old one of its key, whatever the input takes back: a table's key is a promise of
+        /// its user. A view's follows from its query, and the input takes back each row that goes.
+        replaces: bool,
     },
     /// Sends the rows out. The root of sinks.
     Sink {

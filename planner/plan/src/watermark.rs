@@ -36,9 +36,9 @@ pub enum WatermarkTransform {
 }
 
 impl WatermarkTransform {
-    /// The watermark that follows from `value`. Saturates at the ends of time.
+    /// The watermark that follows from `value`. The ends of time stay what they are, and nothing goes past them.
     pub fn apply(&self, value: i64) -> i64 {
-        if value == i64::MAX {
+        if value == i64::MAX || value == i64::MIN {
             return value;
         }
         match self {

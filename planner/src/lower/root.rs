@@ -118,7 +118,11 @@ pub fn lower_table(object: &CatalogObject) -> SqlResult<StreamPlan> {
         top = graph.add(Operator::WatermarkFilter { spec: spec.clone() }, vec![(top, Exchange::Local)], Arc::clone(&schema));
     }
     let exchange = Exchange::Hash(if primary_key.is_empty() { all } else { primary_key.clone() });
-    graph.add(Operator::Materialize { object: object.id, key: primary_key.clone() }, vec![(top, exchange)], schema);
+    graph.add(
+        Operator::Materialize { object: object.id, key: primary_key.clone(), replaces: true },
+        vec![(top, exchange)],
+        schema,
+    );
     let context = Context { catalog: &Catalog::new(), plans: &|_| None, options: Arc::default() };
     let mut known = Known::default();
     known.extend(&mut graph.nodes, &context)?;
@@ -248,7 +252,7 @@ fn add_root(
             let key = materialized_key(facts);
             // A multiset's readers go by all columns in order.
             let by = if key.is_empty() { (0..declared.fields().len()).collect() } else { key.clone() };
-            (Operator::Materialize { object: *object, key }, Exchange::Hash(by))
+            (Operator::Materialize { object: *object, key, replaces: false }, Exchange::Hash(by))
         }
         Root::Sink { object, mode, key, .. } => {
             if *mode == SinkMode::AppendOnly && facts.kind == DeltaKind::Retract {

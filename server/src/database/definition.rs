@@ -298,8 +298,11 @@ impl Database {
         // What reads has a greater id than what it reads.
         going.sort_by_key(|o| std::cmp::Reverse(o.id));
         going.dedup_by_key(|o| o.id);
-        if going.len() > wanted.len() {
-            notices.push(format!("drop cascades to {} other objects", going.len() - wanted.len()));
+        let others: Vec<_> = going.iter().filter(|o| !wanted.iter().any(|w| w.id == o.id)).collect();
+        match &others[..] {
+            [] => {}
+            [other] => notices.push(format!("drop cascades to {} {}", other.kind(), other.name)),
+            _ => notices.push(format!("drop cascades to {} other objects", others.len())),
         }
         let ids: Vec<ObjectId> = going.iter().map(|o| o.id).collect();
         self.commit(&mut log, ids.iter().map(|id| CatalogChange::Drop(*id)).collect()).await?;

@@ -165,6 +165,7 @@ pub fn storage_error(error: &StorageError) -> SqlError {
         StorageError::Shape { .. } => SqlState::InternalError,
         StorageError::Fenced { .. } => SqlState::AdminShutdown,
         StorageError::Corrupt { .. } | StorageError::Missing { .. } => SqlState::DataCorrupted,
+        full if full.is_disk_full() => SqlState::DiskFull,
         _ => SqlState::IoError,
     };
     SqlError::new(state, chain(error))

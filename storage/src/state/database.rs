@@ -5,7 +5,7 @@
 //! log: what makes state durable is the checkpoint, and what was written after it is computed again.
 
 use super::directory::{Directory, StoredTable, TableEntry};
-use crate::error::{StorageError, StorageResult};
+use crate::error::{ROCKSDB_DISK_FULL, StorageError, StorageResult};
 use parking_lot::RwLock;
 use rocksdb::{DB, DBPinnableSlice, DBRawIterator, ReadOptions, Snapshot, WriteBatch, WriteOptions};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,8 +75,6 @@ pub(crate) fn damaged(reason: impl Into<String>) -> StorageError {
     StorageError::Corrupt { path: "the state database".to_string(), reason: reason.into() }
 }
 
-/// What RocksDB says when there is no room.
-const DISK_FULL: &str = "No space left on device";
 /// How long to wait until the disk is looked at again.
 const DISK_FULL_WAIT: Duration = Duration::from_millis(500);
 
@@ -121,7 +119,7 @@ impl Database {
             let mut batch = WriteBatch::default();
             fill(&mut batch);
             match self.db.write_opt(batch, &options) {
-                Err(error) if error.as_ref().contains(DISK_FULL) => {
+                Err(error) if error.as_ref().contains(ROCKSDB_DISK_FULL) => {
                     tracing::error!(%error, "the disk with the state is full; waiting for room");
                     std::thread::sleep(DISK_FULL_WAIT);
                 }

@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_catalog::VNode;
 
+mod arena;
 mod records;
 
 /// How many rows are looked up together.

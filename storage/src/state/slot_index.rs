@@ -26,6 +26,13 @@ impl SlotIndex {
         index
     }
 
+    /// How many slots fit into `bytes`, if each takes `each` bytes besides its place in the index.
+    pub(crate) fn slots_within(bytes: usize, each: usize) -> usize {
+        let sizes =
+            std::iter::successors(Some(8), |buckets| Some(buckets * 2)).take_while(|buckets| buckets * size_of::<u64>() <= bytes);
+        sizes.map(|buckets| (buckets * 7 / 10).min((bytes - buckets * size_of::<u64>()) / each)).max().unwrap_or(0)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.used
     }
@@ -132,11 +139,6 @@ impl SlotIndex {
     /// All slots, in no order.
     pub(crate) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
         self.buckets.iter().filter(|b| **b as u32 != 0).map(|b| *b as u32 - 1)
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.buckets = Vec::new();
-        self.used = 0;
     }
 }
 

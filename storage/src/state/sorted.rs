@@ -330,21 +330,19 @@ impl Keys {
 
     /// Keeps only the keys that `keep` picks; slots change.
     fn retain(&mut self, mut keep: impl FnMut(&mut KeyEntries) -> bool) {
-        self.index.clear();
+        self.index = SlotIndex::default();
         self.free = Vec::new();
         self.dirty = Vec::new();
-        self.heap_bytes = 0;
-        for mut found in std::mem::take(&mut self.slots) {
-            if found.taken && keep(&mut found) {
-                let slot = self.slots.len() as u32;
-                if found.dirty {
-                    self.dirty.push(slot);
-                }
-                self.heap_bytes += found.entries.memory_bytes();
-                let hash = found.hash;
-                self.slots.push(found);
-                self.index.insert(hash, slot, |slot| self.slots[slot as usize].hash);
+        // In place: this is called when there is no memory to spare.
+        self.slots.retain_mut(|found| found.taken && keep(found));
+        huge_pages::regrow(&mut self.slots, 0);
+        self.heap_bytes = self.slots.iter().map(|found| found.entries.memory_bytes()).sum();
+        self.index = SlotIndex::with_capacity(self.slots.len());
+        for (slot, found) in self.slots.iter().enumerate() {
+            if found.dirty {
+                self.dirty.push(slot as u32);
             }
+            self.index.insert(found.hash, slot as u32, |slot| self.slots[slot as usize].hash);
         }
     }
 

@@ -126,7 +126,7 @@ impl ViewTable {
 
     /// Says that what is applied is already the net change of a relation with this key: each row that a key had is deleted when
     /// another takes its place, and no key has two rows at the end of an epoch. Then nothing needs to be read to apply it. True of what
-    /// an aggregate or a top-N gives; not of rows that come from outside, where the last of a key wins.
+    /// a view's query gives; not of rows that come from outside, where the last of a key wins.
     pub fn trust_input(&mut self) {
         self.writer.borrow_mut().trusted = true;
     }

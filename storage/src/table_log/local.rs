@@ -99,7 +99,7 @@ impl SegmentWriter {
     fn write(&mut self, group: &[Append]) -> Result<(), Failure> {
         if self.end >= self.files.segment_bytes {
             // Nothing of the group is written yet, so it alone fails.
-            self.rotate().map_err(|e| Failure::of(&e))?;
+            self.rotate().map_err(|e| Failure::of_one_write(&e))?;
         }
         let frame = format::frame(group.iter().map(|a| a.record.as_slice()));
         if let Err(error) = self.file.write_at(&frame, self.end) {
@@ -126,7 +126,7 @@ impl SegmentWriter {
     fn take_back(&mut self, error: io::Error) -> Failure {
         let error = StorageError::file("append to", &self.path, error);
         match self.file.cut(self.end) {
-            Ok(()) => Failure::of(&error),
+            Ok(()) => Failure::of_one_write(&error),
             Err(_) => self.shared.break_with(&error),
         }
     }

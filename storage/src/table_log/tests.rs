@@ -428,7 +428,8 @@ async fn d13_a_full_disk_fails_the_write_and_the_next_one_succeeds() {
     let (log, fails) = open_failing(&store).await;
     write(&log, 1..=1).await;
     fails.write.store(true, Ordering::SeqCst);
-    assert!(log.append(Epoch(2), vec![(TABLE, inserts(&[2]))]).await.is_err());
+    let refused = log.append(Epoch(2), vec![(TABLE, inserts(&[2]))]).await;
+    assert!(matches!(refused, Err(StorageError::DiskFull { .. })), "{refused:?}");
     fails.write.store(false, Ordering::SeqCst);
     write(&log, 3..=3).await;
     drop(log);

@@ -27,7 +27,8 @@ fn rows_and_weights_cross_a_wire_unchanged() {
 
 #[test]
 fn watermarks_cross_a_wire_unchanged_and_count_each_copy() {
-    let marks = vec![Mark { column: 3, value: Some(-7) }, Mark { column: 0, value: None }];
+    let mark = |column, value, idle| Mark { column, watermark: Watermark { value, idle } };
+    let marks = vec![mark(3, -7, false), mark(0, i64::MIN, true)];
     let packet = Packet::Marks { from: 2, marks: marks.clone(), copies: 4 };
     assert_eq!(packet.record_count(), 4);
     let Packet::Marks { from: 2, marks: back, copies: 4 } = over_the_wire(&packet) else { panic!("marks") };

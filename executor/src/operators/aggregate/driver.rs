@@ -413,7 +413,8 @@ impl Operator for Aggregate {
             let unmatched = self.sets[place].settle()?;
             self.count_unmatched(unmatched);
         }
-        self.watermark = self.expiry.as_ref().and_then(|e| input.watermarks.first().and_then(|w| w.get(&e.column).copied()));
+        self.watermark =
+            self.expiry.as_ref().and_then(|e| input.watermarks.first().and_then(|w| w.get(&e.column)).map(|w| w.value));
         Ok(())
     }
 

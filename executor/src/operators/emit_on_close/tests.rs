@@ -1,5 +1,6 @@
 //! Scripts for EmitOnClose.
 
+use crate::operator::Watermark;
 use crate::testing::{Subject, check};
 use thalweg_plan::Operator;
 
@@ -121,9 +122,9 @@ fn more_than_a_piece_closes_whole() {
         let keys: Vec<String> = (0..30_000).map(|n| n.to_string()).collect();
         let rows: Vec<Vec<&str>> = keys.iter().map(|k| vec![k.as_str(), if k.ends_with('1') { "10" } else { "20" }]).collect();
         rig.epoch(vec![vec![weighted(batch(&subject.inputs[0], &rows), &[1; 30_000])]]).expect("rows wait");
-        rig.watermarks[0].insert(1, 15);
+        rig.watermarks[0].insert(1, Watermark { value: 15, idle: false });
         assert_eq!(rig.epoch(vec![Vec::new()]).expect("rows close").len(), 3_000);
-        rig.watermarks[0].insert(1, 30);
+        rig.watermarks[0].insert(1, Watermark { value: 30, idle: false });
         assert_eq!(rig.epoch(vec![Vec::new()]).expect("rows close").len(), 27_000);
     }
 }

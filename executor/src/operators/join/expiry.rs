@@ -2,7 +2,7 @@
 
 use super::side::{LEFT, RIGHT, Side};
 use crate::error::OperatorError;
-use crate::operator::EpochInput;
+use crate::operator::{EpochInput, Watermark};
 use crate::operators::build::Context;
 use crate::operators::horizon::{Horizon, TimeIndex};
 
@@ -28,9 +28,9 @@ impl Expiry {
         Ok(Expiry { columns: [left, right], horizon: Horizon::open(&context.state)?, index })
     }
 
-    /// The lesser of both sides' watermarks, once both have one.
+    /// The watermark of both sides together, once both have one.
     pub fn watermark(&self, input: &EpochInput) -> Option<i64> {
         let of = |side: usize| input.watermarks.get(side).and_then(|w| w.get(&self.columns[side]).copied());
-        Some(of(LEFT)?.min(of(RIGHT)?))
+        Watermark::combined([of(LEFT), of(RIGHT)]).map(|watermark| watermark.value)
     }
 }

@@ -1,5 +1,6 @@
-//! The arena of groups: one record for each slot.
+//! The records of groups, one for each slot.
 
+use super::arena::{Arena, growth};
 use crate::state::huge_pages;
 use crate::state::slot_index::SlotIndex;
 
@@ -22,11 +23,10 @@ const SLOTS_MAX: usize = u32::MAX as usize - 1;
 /// Records of `value | hash | flags | key`, by slot. The flags of a slot that is not in use are 0.
 pub(super) struct Records {
     pub(super) index: SlotIndex,
-    bytes: Vec<u8>,
+    arena: Arena,
     width: usize,
     /// The length of every key, if they have one.
     key_width: Option<usize>,
-    stride: usize,
     keys: Vec<u8>,
     /// Bytes of `keys` that no record points to.
     keys_unused: usize,
@@ -57,10 +57,9 @@ impl Records {
         let stride = width + HASH_BYTES + 1 + key_width.unwrap_or(size_of::<u64>());
         Records {
             index: SlotIndex::default(),
-            bytes: Vec::new(),
+            arena: Arena::new(stride),
             width,
             key_width,
-            stride,
             keys: Vec::new(),
             keys_unused: 0,
             free: Vec::new(),
@@ -73,38 +72,42 @@ impl Records {
 
     #[inline]
     pub(super) fn value(&self, slot: u32) -> &[u8] {
-        let at = slot as usize * self.stride;
-        &self.bytes[at..at + self.width]
+        &self.arena.record(slot)[..self.width]
     }
 
     #[inline]
     pub(super) fn value_mut(&mut self, slot: u32) -> &mut [u8] {
-        let at = slot as usize * self.stride;
-        &mut self.bytes[at..at + self.width]
+        &mut self.arena.record_mut(slot)[..self.width]
     }
 
     #[inline]
     pub(super) fn hash(&self, slot: u32) -> u64 {
-        read_u64(&self.bytes, slot as usize * self.stride + self.width)
+        read_u64(self.arena.record(slot), self.width)
     }
 
     #[inline]
     pub(super) fn flags(&self, slot: u32) -> u8 {
-        self.bytes[slot as usize * self.stride + self.width + HASH_BYTES]
+        self.arena.record(slot)[self.width + HASH_BYTES]
     }
 
     #[inline]
     pub(super) fn flags_mut(&mut self, slot: u32) -> &mut u8 {
-        &mut self.bytes[slot as usize * self.stride + self.width + HASH_BYTES]
+        &mut self.arena.record_mut(slot)[self.width + HASH_BYTES]
+    }
+
+    /// Where the key starts in a record, or the place of one that lies elsewhere.
+    #[inline]
+    fn key_at(&self) -> usize {
+        self.width + HASH_BYTES + 1
     }
 
     #[inline]
     pub(super) fn key(&self, slot: u32) -> &[u8] {
-        let at = slot as usize * self.stride + self.width + HASH_BYTES + 1;
+        let record = self.arena.record(slot);
         match self.key_width {
-            Some(width) => &self.bytes[at..at + width],
+            Some(_) => &record[self.key_at()..],
             None => {
-                let place = read_u64(&self.bytes, at);
+                let place = read_u64(record, self.key_at());
                 let start = (place >> LENGTH_BITS) as usize;
                 &self.keys[start..start + (place & ((1 << LENGTH_BITS) - 1)) as usize]
             }
@@ -133,44 +136,43 @@ impl Records {
             Some(slot) => slot,
             None => self.extend()?,
         };
-        let at = slot as usize * self.stride;
-        let record = &mut self.bytes[at..at + self.stride];
-        record[..self.width].fill(0);
-        record[self.width..self.width + HASH_BYTES].copy_from_slice(&hash.to_le_bytes());
-        record[self.width + HASH_BYTES] = 0;
-        let place = &mut record[self.width + HASH_BYTES + 1..];
+        let (width, key_at) = (self.width, self.key_at());
+        let record = self.arena.record_mut(slot);
+        record[..width].fill(0);
+        record[width..width + HASH_BYTES].copy_from_slice(&hash.to_le_bytes());
+        record[width + HASH_BYTES] = 0;
+        let place = &mut record[key_at..];
         if self.key_width.is_some() {
             place.copy_from_slice(key);
         } else {
-            let packed = (self.keys.len() as u64) << LENGTH_BITS | key.len() as u64;
-            place.copy_from_slice(&packed.to_le_bytes());
+            place.copy_from_slice(&packed(self.keys.len(), key.len()));
             reserve(&mut self.keys, key.len());
             self.keys.extend_from_slice(key);
         }
-        let (bytes, stride, width) = (&self.bytes, self.stride, self.width);
-        self.index.insert(hash, slot, |slot| read_u64(bytes, slot as usize * stride + width));
+        self.enter(hash, slot);
         Ok(slot)
     }
 
+    /// Makes a record findable.
+    #[inline]
+    fn enter(&mut self, hash: u64, slot: u32) {
+        let (arena, width) = (&self.arena, self.width);
+        self.index.insert(hash, slot, |slot| read_u64(arena.record(slot), width));
+    }
+
     fn extend(&mut self) -> Result<u32, String> {
-        let slot = self.slots();
+        let slot = self.arena.len();
         if slot >= SLOTS_MAX {
             return Err("there are more groups in memory than slots".to_string());
         }
-        reserve(&mut self.bytes, self.stride);
-        self.bytes.resize(self.bytes.len() + self.stride, 0);
+        self.arena.push();
         Ok(slot as u32)
-    }
-
-    /// Slots in use or free.
-    fn slots(&self) -> usize {
-        self.bytes.len() / self.stride
     }
 
     /// Makes a record unfindable. It can still be read until it is freed.
     pub(super) fn detach(&mut self, slot: u32) {
-        let (bytes, stride, width) = (&self.bytes, self.stride, self.width);
-        let hash_of = |slot: u32| read_u64(bytes, slot as usize * stride + width);
+        let (arena, width) = (&self.arena, self.width);
+        let hash_of = |slot: u32| read_u64(arena.record(slot), width);
         self.index.remove(hash_of(slot), slot, hash_of);
     }
 
@@ -184,85 +186,80 @@ impl Records {
 
     /// Packs keys of differing lengths once most of their bytes are unused.
     pub(super) fn tidy(&mut self) {
-        if self.keys_unused < 1 << 16 || self.keys_unused * 2 < self.keys.len() {
-            return;
+        if self.keys_unused >= 1 << 16 && self.keys_unused * 2 >= self.keys.len() {
+            self.pack_keys();
         }
-        let mut packed = Vec::with_capacity(self.keys.len() - self.keys_unused);
-        let slots = self.index.slots().collect::<Vec<_>>();
-        for slot in slots {
-            let start = packed.len() as u64;
+    }
+
+    fn pack_keys(&mut self) {
+        let mut keys = Vec::with_capacity(self.keys.len() - self.keys_unused);
+        let key_at = self.key_at();
+        for slot in self.index.slots().collect::<Vec<_>>() {
             let key = self.key(slot);
-            let place = start << LENGTH_BITS | key.len() as u64;
-            packed.extend_from_slice(key);
-            let at = slot as usize * self.stride + self.width + HASH_BYTES + 1;
-            self.bytes[at..at + 8].copy_from_slice(&place.to_le_bytes());
+            let place = packed(keys.len(), key.len());
+            keys.extend_from_slice(key);
+            self.arena.record_mut(slot)[key_at..].copy_from_slice(&place);
         }
-        self.keys = packed;
+        self.keys = keys;
         self.keys_unused = 0;
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.index.memory_bytes() + self.bytes.capacity() + self.keys.capacity() + self.free.capacity() * size_of::<u32>()
+        self.index.memory_bytes() + self.arena.memory_bytes() + self.keys.capacity() + self.free.capacity() * size_of::<u32>()
     }
 
     /// Drops clean records until about `bytes` are held, those first that were not used since the last time. Gives
-    /// `note` the hashes of those that went, and says whether any did; then all slots are others.
+    /// `note` the hashes of those that went, and says whether any did; then all slots are others. Takes no memory for records on
+    /// the way: it is called when there is none to spare.
     pub(super) fn evict(&mut self, bytes: usize, mut note: impl FnMut(u64)) -> bool {
-        let (count, memory) = (self.index.len(), self.memory_bytes());
+        let count = self.index.len();
         let clean = self.index.slots().map(|slot| self.flags(slot)).filter(|flags| flags & DIRTY == 0);
         let (idle, used) =
             clean.fold((0, 0), |(idle, used), flags| if flags & USED == 0 { (idle + 1, used) } else { (idle, used + 1) });
-        let keep = (bytes as u128 * count as u128 / memory.max(1) as u128) as usize;
+        let each = self.arena.stride() + self.keys.len() / count.max(1);
+        let keep = SlotIndex::slots_within(bytes, each);
         // How many go of those that were not used, and of those that were.
         let mut drop_idle = count.saturating_sub(keep).min(idle);
         let mut drop_used = (count.saturating_sub(keep) - drop_idle).min(used);
         if drop_idle + drop_used == 0 {
             return false;
         }
-        let mut kept = Records::new(self.width, self.key_width);
-        kept.index = SlotIndex::with_capacity(count - drop_idle - drop_used);
-        huge_pages::regrow(&mut kept.bytes, (count - drop_idle - drop_used) * self.stride);
-        for slot in 0..self.slots() as u32 {
+        self.index = SlotIndex::default();
+        self.free = Vec::new();
+        let mut kept = 0;
+        for slot in 0..self.arena.len() as u32 {
             let flags = self.flags(slot);
             let quota = if flags & USED == 0 { &mut drop_idle } else { &mut drop_used };
             if flags & DIRTY == 0 && *quota > 0 && flags != 0 {
                 *quota -= 1;
                 note(self.hash(slot));
             } else if flags != 0 {
-                kept.adopt(self, slot);
+                self.arena.copy(slot, kept);
+                *self.flags_mut(kept) &= !USED;
+                kept += 1;
             }
         }
-        *self = kept;
-        true
-    }
-
-    /// Copies a record of another arena.
-    fn adopt(&mut self, from: &Records, slot: u32) {
-        let at = slot as usize * self.stride;
-        let own = self.slots() as u32;
-        reserve(&mut self.bytes, self.stride);
-        self.bytes.extend_from_slice(&from.bytes[at..at + self.stride]);
-        *self.flags_mut(own) &= !USED;
+        self.arena.truncate(kept as usize);
+        self.index = SlotIndex::with_capacity(kept as usize);
+        (0..kept).for_each(|slot| self.enter(self.hash(slot), slot));
         if self.key_width.is_none() {
-            let key = from.key(slot);
-            let place = (self.keys.len() as u64) << LENGTH_BITS | key.len() as u64;
-            let at = own as usize * self.stride + self.width + HASH_BYTES + 1;
-            self.bytes[at..at + 8].copy_from_slice(&place.to_le_bytes());
-            reserve(&mut self.keys, key.len());
-            self.keys.extend_from_slice(key);
+            self.keys_unused = self.keys.len() - self.index.slots().map(|slot| self.key(slot).len()).sum::<usize>();
+            self.pack_keys();
         }
-        let (bytes, stride, width) = (&self.bytes, self.stride, self.width);
-        let hash_of = |slot: u32| read_u64(bytes, slot as usize * stride + width);
-        self.index.insert(hash_of(own), own, hash_of);
+        true
     }
 }
 
-/// Makes room for `more` bytes, by doubling while small and by a quarter when large: what is reserved counts against the budget.
+/// The place of a key, as a record holds it.
+fn packed(start: usize, length: usize) -> [u8; 8] {
+    ((start as u64) << LENGTH_BITS | length as u64).to_le_bytes()
+}
+
+/// Makes room for `more` bytes.
 #[inline]
 fn reserve(bytes: &mut Vec<u8>, more: usize) {
     if bytes.capacity() - bytes.len() < more {
         let len = bytes.len();
-        let room = if len < 1 << 20 { len.max(more * 4) } else { (len / 4).max(more) };
-        huge_pages::regrow(bytes, len + room);
+        huge_pages::regrow(bytes, len + growth(len, more));
     }
 }
