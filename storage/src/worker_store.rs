@@ -88,7 +88,9 @@ fn rocksdb_options(options: &WorkerStoreOptions) -> Options {
     rocksdb.set_max_write_buffer_number(3);
     rocksdb.create_if_missing(true);
     rocksdb.set_block_based_table_factory(&blocks);
-    rocksdb.set_compression_type(DBCompressionType::Lz4);
+    // The first level is written anew soon: compressing it would cost more than it saves.
+    rocksdb.set_compression_per_level(&[DBCompressionType::None, DBCompressionType::Lz4]);
+    rocksdb.set_level_zero_file_num_compaction_trigger(8);
     rocksdb.set_level_compaction_dynamic_level_bytes(true);
     rocksdb.set_target_file_size_base(16 << 20);
     rocksdb.set_max_bytes_for_level_base(64 << 20);

@@ -91,7 +91,7 @@ fn build_inner<'scope>(
         Ok(Made::Stage(stage, starts)) => operator(scope, context, inputs, stage, starts),
         Err(error) => {
             context.job.shared.fail(format!("{}: {}", node.path, chain(&error)));
-            if matches!(node.operator, Operator::Map { .. } | Operator::Unnest { .. }) {
+            if node.operator.is_transform() {
                 let input = inputs.into_iter().next().expect("PLAN-1: a transform has an input");
                 transform(scope, context, input, Box::new(Dead))
             } else {

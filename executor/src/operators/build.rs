@@ -1,6 +1,7 @@
 //! From a node of a plan to the operator that runs it.
 
 use super::aggregate::Aggregate;
+use super::combine::Combine;
 use super::emit_on_close::EmitOnClose;
 use super::join::Join;
 use super::map::Map;
@@ -64,6 +65,7 @@ pub fn build(node: &PlanNode, inputs: &[SchemaRef], append_inputs: &[bool], cont
     Ok(match &node.operator {
         plan::Operator::Map { .. } => Built::Transform(Box::new(Map::new(node, &inputs[0], context.errors)?)),
         plan::Operator::Unnest { column } => Built::Transform(Box::new(Unnest::new(node, &inputs[0], *column)?)),
+        plan::Operator::Combine => Built::Transform(Box::new(Combine::new(&inputs[0])?)),
         plan::Operator::Aggregate { .. } => {
             let aggregate = Aggregate::new(node, &inputs[0], append_inputs[0], context)?;
             let starts = aggregate.starts();

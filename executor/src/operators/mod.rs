@@ -4,6 +4,7 @@
 
 pub mod aggregate;
 pub mod build;
+mod combine;
 pub mod emit_on_close;
 pub mod horizon;
 pub mod join;

@@ -17,7 +17,7 @@ pub struct MapExpr {
     pub name: String,
 }
 
-/// What a node does with its inputs' changes. `Map`, `Unnest` and `Union` keep no state.
+/// What a node does with its inputs' changes. `Map`, `Unnest`, `Combine` and `Union` keep no state.
 #[derive(Clone, Debug)]
 pub enum Operator {
     /// Rows of a source (or of a table's connector), as they come. No input.
@@ -62,6 +62,8 @@ pub enum Operator {
         /// The list.
         column: usize,
     },
+    /// The same rows in fewer pieces: equal ones of a batch become one, with the sum of their weights.
+    Combine,
     /// A row for each group: the keys, then the aggregates.
     Aggregate {
         /// The group's columns. None: one group that is there even without rows.
@@ -142,6 +144,7 @@ impl Operator {
             Operator::Values { .. } => "Values",
             Operator::Map { .. } => "Map",
             Operator::Unnest { .. } => "Unnest",
+            Operator::Combine => "Combine",
             Operator::Aggregate { .. } => "Aggregate",
             Operator::Join { .. } => "Join",
             Operator::TopN { .. } => "TopN",
@@ -150,6 +153,11 @@ impl Operator {
             Operator::Materialize { .. } => "Materialize",
             Operator::Sink { .. } => "Sink",
         }
+    }
+
+    /// Whether rows pass through as they come, without state.
+    pub fn is_transform(&self) -> bool {
+        matches!(self, Operator::Map { .. } | Operator::Unnest { .. } | Operator::Combine)
     }
 
     /// The object whose rows it reads from outside the plan.

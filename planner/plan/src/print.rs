@@ -149,7 +149,7 @@ fn describe(plan: &StreamPlan, node: &PlanNode, name_of: &dyn Fn(ObjectId) -> St
                 text.push_str(" with_rank");
             }
         }
-        Operator::Union => {}
+        Operator::Combine | Operator::Union => {}
         Operator::Materialize { key, .. } => write!(text, " key=[{}]", names(node, key)).expect("a string takes all"),
         Operator::Sink { mode, key, .. } => {
             write!(text, " mode={mode:?} key=[{}]", names(node, key)).expect("a string takes all")

@@ -12,7 +12,7 @@ mod sum;
 pub(crate) mod text;
 mod time_zone;
 mod to_char;
-mod window;
+pub(crate) mod window;
 
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;

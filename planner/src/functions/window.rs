@@ -62,10 +62,16 @@ pub fn window_expr(expr: &Expr) -> Option<WindowExpr<'_>> {
 }
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    [WindowFunction::TumbleStart, WindowFunction::TumbleEnd, WindowFunction::HopStarts]
-        .into_iter()
-        .map(|function| ScalarUDF::from(Window { function, signature: Signature::user_defined(Volatility::Immutable) }))
-        .collect()
+    [WindowFunction::TumbleStart, WindowFunction::TumbleEnd, WindowFunction::HopStarts].into_iter().map(udf).collect()
+}
+
+fn udf(function: WindowFunction) -> ScalarUDF {
+    ScalarUDF::from(Window { function, signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+/// `tumble_start(time, size, offset)`, for a plan.
+pub(crate) fn tumble_start() -> Arc<ScalarUDF> {
+    Arc::new(udf(WindowFunction::TumbleStart))
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

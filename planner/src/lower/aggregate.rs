@@ -57,7 +57,9 @@ impl Lowering {
             planned.push(call.plan(&mut below, &mut bound, &input_schema)?);
         }
         let below = below.sealed(&mut self.graph)?;
-        let (node, places) = self.add_aggregate(below.node, keys, planned);
+        let by_all = (0..self.graph.schema(below.node).fields().len()).all(|column| keys.contains(&column));
+        let input = if by_all { self.combined(below.node)? } else { below.node };
+        let (node, places) = self.add_aggregate(input, keys, planned);
         Ok(Relation::some_of(&self.graph, node, &places))
     }
 

@@ -120,6 +120,11 @@ impl Known {
                 node.watermarks = input.times.keys().map(|c| identity(0, *c, *c)).collect();
                 unnest_facts(*column, input, &before[node.inputs[0].from.0])
             }
+            Operator::Combine => {
+                let input = input()?;
+                node.watermarks = input.times.keys().map(|c| identity(0, *c, *c)).collect();
+                input.clone()
+            }
             Operator::Aggregate { keys, time_key, .. } => {
                 *time_key = latest(keys.iter().copied(), &input()?.times);
                 aggregate_facts(keys, input()?, &mut node.watermarks)

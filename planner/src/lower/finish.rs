@@ -73,7 +73,7 @@ fn set_paths(nodes: &mut [PlanNode]) {
             copy += 1;
             path = format!("{prefix}{name}_{copy}");
         }
-        let below = if matches!(nodes[place].operator, Operator::Map { .. } | Operator::Unnest { .. }) { &prefix } else { &path };
+        let below = if nodes[place].operator.is_transform() { &prefix } else { &path };
         let inputs: &[Edge] = &nodes[place].inputs;
         for (port, edge) in inputs.iter().enumerate().rev() {
             let under = match (inputs.len(), below.as_str()) {

@@ -22,7 +22,7 @@ pub(crate) const FIRST_TABLE: u32 = 16;
 /// Table id and vnode.
 pub(crate) const PREFIX_BYTES: usize = 6;
 /// A write to the database is cut at about this many bytes.
-const BATCH_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 4 << 20;
 /// How many keys are read at once.
 const READ_KEYS: usize = 1024;
 
@@ -268,7 +268,7 @@ impl OwnedSnapshot {
     }
 }
 
-/// Collects writes and hands them to the database about a megabyte at a time, in order of their keys: the database's buffer
+/// Collects writes and hands them to the database some megabytes at a time, in order of their keys: the database's buffer
 /// takes a key that follows the one before it at a fraction of the cost of a key anywhere.
 pub(crate) struct BatchWriter<'a> {
     database: &'a Database,
