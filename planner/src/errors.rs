@@ -209,6 +209,12 @@ fn plan_error(message: &str) -> SqlError {
     if let Some(types) = operator_mismatch(message) {
         return types;
     }
+    if message.contains("LIMIT must be >= 0") {
+        return SqlError::new(SqlState::InvalidRowCountInLimit, "LIMIT must not be negative");
+    }
+    if message.contains("OFFSET must be >=") {
+        return SqlError::new(SqlState::InvalidRowCountInOffset, "OFFSET must not be negative");
+    }
     if let Some(error) = signature_mismatch(message) {
         return error;
     }

@@ -140,9 +140,21 @@ fn limit(length: &Option<CharacterLength>) -> SqlResult<Option<u32>> {
     }
 }
 
+/// The type without a number of digits behind the seconds' point.
+pub(crate) fn whole_type(data_type: &ast::DataType) -> ast::DataType {
+    match data_type {
+        ast::DataType::Time(_, zone) => ast::DataType::Time(None, *zone),
+        ast::DataType::Timestamp(_, zone) => ast::DataType::Timestamp(None, *zone),
+        other => other.clone(),
+    }
+}
+
 /// The name of a type as Postgres names a column after it: `int4`, `varchar`, ….
 pub(crate) fn internal_name(data_type: &ast::DataType) -> String {
-    let name = match sql_type(data_type) {
+    if let ast::DataType::Array(ArrayElemTypeDef::SquareBracket(item, _) | ArrayElemTypeDef::AngleBracket(item)) = data_type {
+        return internal_name(item);
+    }
+    let name = match sql_type(&whole_type(data_type)) {
         Ok(SqlType::Boolean) => "bool",
         Ok(SqlType::Int2) => "int2",
         Ok(SqlType::Int4) => "int4",

@@ -14,20 +14,29 @@ const PARAMETERS_MAX: usize = 65_535;
 /// The types of a bound plan's parameters, by number: as declared, else as the plan uses them, else text.
 ///
 /// # Errors
-/// `42P02` for a parameter without a usable number.
+/// `42P02` for a parameter without a usable number, `42P18` for one that is counted but not used.
 pub fn parameter_types(plan: &LogicalPlan, declared: &[Option<SqlType>]) -> SqlResult<Vec<SqlType>> {
     let found = plan.get_parameter_fields().map_err(|e| sql_error(&e))?;
     let mut types: Vec<Option<SqlType>> = declared.to_vec();
+    let mut used = vec![false; types.len()];
     for (name, field) in found {
         let index = parameter_index(&name)?;
         if types.len() <= index {
             types.resize(index + 1, None);
+            used.resize(index + 1, false);
         }
+        used[index] = true;
         if types[index].is_none() {
             types[index] = field.filter(|f| *f.data_type() != DataType::Null).and_then(|f| inferred_type(&f));
         }
     }
-    Ok(types.into_iter().map(|t| t.unwrap_or(SqlType::Text)).collect())
+    match types.iter().zip(&used).position(|(found, used)| found.is_none() && !used) {
+        Some(unknown) => Err(SqlError::new(
+            SqlState::IndeterminateDatatype,
+            format!("could not determine data type of parameter ${}", unknown + 1),
+        )),
+        None => Ok(types.into_iter().map(|t| t.unwrap_or(SqlType::Text)).collect()),
+    }
 }
 
 fn inferred_type(field: &arrow::datatypes::Field) -> Option<SqlType> {

@@ -80,7 +80,9 @@ pub(super) fn set(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
         tokens.expect(&["session"])?;
     }
     let position = tokens.position();
-    let setting = |name: &str, values| Ok(Statement::Set(SetSetting { scope, name: Some(name.to_string()), values, position }));
+    let setting = |name: &str, values| {
+        Ok(Statement::Set(SetSetting { scope, name: Some(name.to_string()), values, reset: false, position }))
+    };
     if tokens.accept(&["time", "zone"]) {
         return setting("timezone", time_zone(tokens)?);
     }
@@ -171,7 +173,7 @@ pub(super) fn reset(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     } else {
         Some(setting_name(tokens)?)
     };
-    Ok(Statement::Set(SetSetting { scope: SetScope::Session, name, values: None, position }))
+    Ok(Statement::Set(SetSetting { scope: SetScope::Session, name, values: None, reset: true, position }))
 }
 
 /// `BEGIN`, `COMMIT`, `ROLLBACK`, `SAVEPOINT` and their like.

@@ -3,6 +3,7 @@
 //! `names` gives every output column the name that Postgres gives it, `windows` turns `TUMBLE` and `HOP` into subqueries,
 //! `precedence` regroups what the parser grouped wrongly, `refused` stops on clauses that would be read and then ignored, and the visitor here does small replacements.
 
+mod literals;
 mod names;
 mod parameters;
 mod precedence;
@@ -10,6 +11,7 @@ mod refused;
 mod windows;
 
 use crate::errors::span_position;
+use crate::functions::system_type;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, Ident, ObjectName, ObjectNamePart, Query, SelectItem, Spanned, TableFactor, VisitMut, VisitorMut,
@@ -58,6 +60,7 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        name_series(factor);
         refused::check_table_factor(factor)
             .and_then(|()| windows::rewrite(factor))
             .map_or_else(|e| ControlFlow::Break(Box::new(e)), ControlFlow::Continue)
@@ -70,6 +73,16 @@ impl VisitorMut for Rewriter {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         precedence::regroup(expr);
         ControlFlow::Continue(())
+    }
+}
+
+/// The column of `generate_series` in `FROM` has its name, or the alias.
+fn name_series(factor: &mut TableFactor) {
+    if let TableFactor::Table { name, alias, args: Some(_), .. } = factor
+        && name.0.len() == 1
+        && name.0[0].as_ident().is_some_and(|ident| crate::parse_fold(ident).value == "generate_series")
+    {
+        *alias = Some(literals::column_alias(alias.take(), "generate_series"));
     }
 }
 
@@ -88,13 +101,30 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
                 strip_pg_catalog(name);
             }
             let position = span_position(inner.span());
+            if let Some((name, carried)) = system_type::carried(data_type) {
+                *data_type = carried;
+                let cast = std::mem::replace(expr, null());
+                let name = Expr::Value(ast::Value::SingleQuotedString(name.to_string()).into());
+                *expr = call(system_type::NAME, vec![cast, name]);
+                return Ok(());
+            }
             if let Some(digits) = fraction_digits(data_type) {
                 let cast = std::mem::replace(expr, null());
                 *expr = call("rounded_time", vec![cast, number(digits)]);
                 return Ok(());
             }
+            if let Some(array) = literals::array(inner, data_type).map_err(|e| with_position(e, position))? {
+                *expr = array;
+                return Ok(());
+            }
             if let Some(replacement) = cast_to_carried_type(inner, data_type).map_err(|e| with_position(e, position))? {
                 *expr = replacement;
+            }
+            Ok(())
+        }
+        Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. }) => {
+            if let Some(written_out) = literals::number(text) {
+                *expr = written_out;
             }
             Ok(())
         }
@@ -158,6 +188,12 @@ fn replaced_call(function: &ast::Function) -> Option<Expr> {
             array: false,
             format: None,
         }),
+        "generate_series" => {
+            let ast::FunctionArguments::List(list) = &function.args else { return None };
+            let series =
+                ast::Function { name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new("series"))]), ..function.clone() };
+            (list.args.len() > 1).then(|| call("unnest", vec![Expr::Function(series)]))
+        }
         "mod" => {
             let ast::FunctionArguments::List(list) = &function.args else { return None };
             let [left, right] = list.args.as_slice() else { return None };
@@ -196,10 +232,8 @@ fn fraction_digits(data_type: &mut ast::DataType) -> Option<i64> {
 /// `varchar(n)` or `char(n)` cuts what is too long.
 fn cast_to_carried_type(inner: &mut Expr, data_type: &ast::DataType) -> SqlResult<Option<Expr>> {
     use ast::DataType as T;
-    if !matches!(
-        data_type,
-        T::Uuid | T::JSON | T::JSONB | T::Varchar(Some(_)) | T::CharacterVarying(Some(_)) | T::Char(_) | T::Character(_)
-    ) {
+    if !matches!(data_type, T::Uuid | T::JSON | T::JSONB | T::Varchar(_) | T::CharacterVarying(_) | T::Char(_) | T::Character(_))
+    {
         return Ok(None);
     }
     let sql_type = crate::types::sql_type(data_type)?;

@@ -46,7 +46,7 @@ impl Visitor for Written {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         if let Expr::Cast { expr, data_type, kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, .. } = expr
-            && let Ok(sql_type) = crate::types::sql_type(data_type)
+            && let Ok(sql_type) = crate::types::sql_type(&crate::types::whole_type(data_type))
         {
             self.note(expr, sql_type);
         }

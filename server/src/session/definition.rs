@@ -2,7 +2,7 @@
 
 use super::ClientSession;
 use crate::database::definition::Created;
-use crate::wire::session::Outcome;
+use crate::wire::session::{Outcome, Severity};
 use std::sync::Arc;
 use thalweg_catalog::{CatalogChange, ObjectKind, SqlError, SqlResult, SqlState};
 use thalweg_planner::bind::find_object;
@@ -29,7 +29,8 @@ impl ClientSession {
     }
 
     fn created(&mut self, created: Created, tag: &str) -> Outcome {
-        self.note_all(created.notices);
+        let state = if created.created { SqlState::SuccessfulCompletion } else { SqlState::DuplicateTable };
+        created.notices.into_iter().for_each(|text| self.notice(Severity::Notice, state, text));
         Outcome::Tag(tag.to_string())
     }
 
@@ -69,13 +70,25 @@ impl ClientSession {
     pub(super) async fn create_schema(&mut self, name: &str, position: usize, if_not_exists: bool) -> SqlResult<Outcome> {
         let taken = self.database.catalog().has_schema(name);
         if taken && if_not_exists {
-            self.note_all(vec![format!("schema \"{name}\" already exists, skipping")]);
+            self.notice(Severity::Notice, SqlState::DuplicateSchema, format!("schema \"{name}\" already exists, skipping"));
         } else {
             let (database, name) = (Arc::clone(&self.database), name.to_string());
             let made = Self::apart(async move { database.change_catalog(vec![CatalogChange::CreateSchema(name)]).await }).await;
             made.map_err(|e| e.at(position))?;
         }
         Ok(Outcome::Tag("CREATE SCHEMA".into()))
+    }
+
+    /// Waits until a materialized view has everything that was written by now.
+    pub(super) async fn refresh(&mut self, name: &Name) -> SqlResult<Outcome> {
+        let catalog = self.database.catalog();
+        let object = find_object(name, &catalog, &self.search_path())?;
+        if object.kind() != ObjectKind::MaterializedView {
+            let message = format!("\"{}\" is not a materialized view", object.name);
+            return Err(SqlError::new(SqlState::WrongObjectType, message));
+        }
+        self.seen = self.seen.max(self.database.flush().await?);
+        Ok(Outcome::Tag("REFRESH MATERIALIZED VIEW".into()))
     }
 
     pub(super) async fn rename(&mut self, statement: &Statement) -> SqlResult<Outcome> {

@@ -4,13 +4,14 @@ use super::build::{arguments, call, cast, empty_text_array, literal_text, not, n
 use super::{folded, parts, strip_schema};
 use crate::pg_catalog::relation::Kind;
 use crate::pg_catalog::relations::RELATIONS;
-use crate::wire::value::parse::{array_elements, boolean};
+use crate::wire::value::parse::boolean;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, Subscript, Value, ValueWithSpan,
 };
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
+use thalweg_catalog::array_text;
 
 /// Columns of the types int2vector and oidvector, whose subscripts begin at 0.
 const VECTORS: [&str; 9] =
@@ -115,7 +116,7 @@ fn any(left: Expr, right: Expr) -> Expr {
         Expr::Array(Array { elem, .. }) if !elem.is_empty() => Expr::InList { expr: Box::new(left), list: elem, negated: false },
         right => {
             // A literal without a type is an array's text.
-            let array = match literal_text(&right).map(array_elements) {
+            let array = match literal_text(&right).map(array_text::elements) {
                 Some(Ok(elements)) => array_of(elements),
                 _ => right,
             };
@@ -215,7 +216,7 @@ fn cast_to_plain(expr: Expr, data_type: DataType) -> Expr {
             other => other,
         },
         (DataType::Int(_), Some(_)) => expr,
-        (DataType::Array(_), _) => match literal_text(&expr).map(array_elements) {
+        (DataType::Array(_), _) => match literal_text(&expr).map(array_text::elements) {
             Some(Ok(elements)) => array_of(elements),
             _ => cast(expr, data_type),
         },

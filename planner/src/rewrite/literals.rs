@@ -1,0 +1,83 @@
+//! Literals that DataFusion reads otherwise: array texts in casts, and numbers with an exponent.
+
+use super::{ident, null};
+use crate::types::sql_type;
+use datafusion::sql::sqlparser::ast::{self, Array, ArrayElemTypeDef, DataType, Expr, Value};
+use thalweg_catalog::{SqlResult, array_text};
+
+/// The most digits of a numeric.
+const DIGITS_MAX: i64 = 38;
+
+/// `'{1,2}'::int[]` as an array of casts; none if it is no literal that is cast to an array.
+pub(super) fn array(inner: &Expr, data_type: &DataType) -> SqlResult<Option<Expr>> {
+    let (Some(text), DataType::Array(ArrayElemTypeDef::SquareBracket(item, _))) = (text_of(inner), data_type) else {
+        return Ok(None);
+    };
+    Ok(Some(cast(array_of(text, item)?, data_type.clone())))
+}
+
+fn array_of(text: &str, item: &DataType) -> SqlResult<Expr> {
+    let elements = array_text::elements(text)?.into_iter().map(|element| match element {
+        None => Ok(null()),
+        Some(inner) if inner.starts_with('{') && sql_type(item).is_ok_and(|t| !keeps_braces(&t)) => array_of(&inner, item),
+        Some(inner) => Ok(cast(string(&inner), item.clone())),
+    });
+    Ok(Expr::Array(Array { elem: elements.collect::<SqlResult<_>>()?, named: true }))
+}
+
+/// Whether a value of the type may begin with a brace itself, so that it tells nothing of a further dimension.
+fn keeps_braces(item: &thalweg_catalog::SqlType) -> bool {
+    use thalweg_catalog::SqlType as T;
+    matches!(item, T::Text | T::Varchar(_) | T::Char(_) | T::Json | T::Jsonb | T::Uuid | T::Bytea)
+}
+
+/// A number with an exponent, written out; beyond what a numeric holds, as a double. None for any other.
+pub(super) fn number(text: &str) -> Option<Expr> {
+    let (mantissa, exponent) = text.split_once(['e', 'E'])?;
+    let exponent: i64 = exponent.parse().ok()?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let point = whole.len() as i64 + exponent.clamp(-1000, 1000);
+    let (before, after) = (point.max(1), (digits.len() as i64 - point).max(0));
+    if before + after > DIGITS_MAX {
+        return Some(cast(string(text), DataType::Double(ast::ExactNumberInfo::None)));
+    }
+    let digit = |at: i64| usize::try_from(at).ok().and_then(|at| digits.as_bytes().get(at)).map_or('0', |b| char::from(*b));
+    let mut plain: String = (point - before..point).map(digit).collect();
+    if after > 0 {
+        plain.push('.');
+        plain.extend((point..point + after).map(digit));
+    }
+    let size = ast::ExactNumberInfo::PrecisionAndScale((before + after) as u64, after);
+    Some(cast(string(&plain), DataType::Numeric(size)))
+}
+
+/// The text of a literal in quotes.
+pub(super) fn text_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Nested(inner) => text_of(inner),
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
+            Value::DollarQuotedString(quoted) => Some(&quoted.value),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+pub(super) fn string(text: &str) -> Expr {
+    Expr::Value(Value::SingleQuotedString(text.to_string()).into())
+}
+
+pub(super) fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: ast::CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// `alias(alias)` for the one column of a function in `FROM`.
+pub(super) fn column_alias(alias: Option<ast::TableAlias>, name: &str) -> ast::TableAlias {
+    let mut alias = alias.unwrap_or_else(|| ast::TableAlias { explicit: true, name: ident(name), columns: vec![] });
+    if alias.columns.is_empty() {
+        alias.columns.push(ast::TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+    }
+    alias
+}
