@@ -2,7 +2,7 @@
 //! or infinity, or takes memory without end.
 
 use super::error;
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array};
+use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type};
 use datafusion::common::Result;

@@ -39,10 +39,19 @@ const TYPES: [SystemType; 5] = [
 
 /// The name of the type in [`TYPES`] that a cast names, and the type that its values are carried as.
 pub(crate) fn carried(data_type: &ast::DataType) -> Option<(&'static str, ast::DataType)> {
-    let ast::DataType::Custom(name, _) = data_type else { return None };
-    let name = name.to_string();
-    let found = TYPES.iter().find(|t| t.name == name || !name.starts_with('"') && t.name == name.to_lowercase())?;
+    let found = find(data_type)?;
     Some((found.name, if found.is_number { ast::DataType::BigInt(None) } else { ast::DataType::Text }))
+}
+
+/// The OID of the type that a cast names, if it is in [`TYPES`].
+pub(crate) fn oid(data_type: &ast::DataType) -> Option<u32> {
+    find(data_type).map(|found| found.oid)
+}
+
+fn find(data_type: &ast::DataType) -> Option<&'static SystemType> {
+    let ast::DataType::Custom(name, _) = data_type else { return None };
+    let name = name.0.last()?.to_string();
+    TYPES.iter().find(|t| t.name == name || !name.starts_with('"') && t.name == name.to_lowercase())
 }
 
 pub(super) fn functions() -> Vec<ScalarUDF> {

@@ -20,6 +20,7 @@ use std::ops::ControlFlow;
 use thalweg_catalog::{SqlError, SqlResult, SqlType};
 
 pub use names::{HIDDEN_SUFFIX, visible_name};
+pub use parameters::written_parameter_oids;
 pub(crate) use parameters::written_parameter_types;
 pub use windows::interval_micros;
 

@@ -1,15 +1,18 @@
 //! Queries that are read once: planned over the session's relations, run by DataFusion at one epoch.
 
+use super::producer::Producer;
 use super::scan::{KeptRelation, StatementRelations};
 use super::source_scan::BoundedSource;
 use super::{Database, engine_error, now_us};
 use crate::system::SystemRelations;
 use arrow::array::RecordBatch;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::DefaultTableSource;
 use datafusion::error::DataFusionError;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
-use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::scalar::ScalarValue;
 use futures::stream::{BoxStream, StreamExt};
 use std::collections::BTreeMap;
@@ -132,9 +135,20 @@ impl Statement {
         self.relations.set_reading(reading);
         let state = self.planner.state();
         let physical = state.query_planner().create_physical_plan(&plan, state).await.map_err(|e| run_error(&e))?;
-        let stream = execute_stream(physical, state.task_ctx()).map_err(|e| run_error(&e))?;
-        Ok(stream.map(|batch| batch.map_err(|e| run_error(&e))).boxed())
+        let physical = yielding(physical).map_err(|e| run_error(&e))?;
+        Ok(Producer::start(physical, state.task_ctx())?.boxed())
     }
+}
+
+/// The plan with operators that give way to others after some batches. DataFusion's sources do, but one row of a source can be
+/// billions of a join: without this a cancel would not be heard, and other connections would wait.
+fn yielding(plan: Arc<dyn ExecutionPlan>) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+    let amplifies = |node: &Arc<dyn ExecutionPlan>| node.children().len() > 1 || node.name() == "UnnestExec";
+    let wrapped = plan.transform_up(|node| {
+        let is_amplifying = amplifies(&node);
+        Ok(if is_amplifying { Transformed::yes(Arc::new(CooperativeExec::new(node)) as _) } else { Transformed::no(node) })
+    })?;
+    Ok(wrapped.data)
 }
 
 /// The query, made plannable if it reads the system's own relations: clients ask them in ways of their own.

@@ -63,6 +63,8 @@ pub struct ClientSession {
     notices: Vec<Notice>,
     /// What `set_config` set while the last statement's rows were made.
     set_config: Arc<parking_lot::Mutex<Vec<snapshot::SettingChange>>>,
+    /// What `pg_notify` was called with while the last statement's rows were made.
+    notified: Arc<parking_lot::Mutex<Vec<(String, String)>>>,
     /// What `COPY … FROM STDIN` has written, to be taken over when it is over.
     copied: Arc<parking_lot::Mutex<Vec<write::Copied>>>,
     /// DataFusion's state for the settings that it was made with: it is costly to make.
@@ -106,6 +108,7 @@ impl ClientSession {
             cursors: BTreeMap::new(),
             notices: vec![],
             set_config: Arc::default(),
+            notified: Arc::default(),
             copied: Arc::default(),
             planning: None,
             together: false,
@@ -236,9 +239,9 @@ impl ClientSession {
             Statement::Execute { name, values } => self.run_prepared(&name.value, values).await,
             Statement::Deallocate(name) => self.deallocate(name.as_ref().map(|n| n.value.as_str())),
             Statement::Discard(target) => self.discard(*target),
-            Statement::Listen(channel) => self.notice_at_commit(Deed::Listen(channel.clone()), tag),
+            Statement::Listen(channel) => self.listen(Deed::Listen(channel.clone()), tag),
             Statement::Notify { channel, payload } => self.notify(channel, payload, tag),
-            Statement::Unlisten(channel) => self.notice_at_commit(Deed::Unlisten(channel.clone()), tag),
+            Statement::Unlisten(channel) => self.listen(Deed::Unlisten(channel.clone()), tag),
             Statement::Copy(copy) => self.copy(copy, &params).await,
             Statement::Subscribe(subscribe) => self.subscribe(subscribe).await,
             Statement::Flush => {
@@ -258,7 +261,9 @@ impl ClientSession {
                 let running = self.running();
                 let (plan, types) = running.plan(query, &declared)?;
                 let columns = self.with_origins(read::plan_columns(&running.describe(&plan)?, &plan), query, &plan);
-                StatementDescription { params: types.iter().map(SqlType::oid).collect(), columns: Some(columns) }
+                let oids = thalweg_planner::written_parameter_oids(query);
+                let params = types.iter().enumerate().map(|(place, t)| oids.get(&place).copied().unwrap_or_else(|| t.oid()));
+                StatementDescription { params: params.collect(), columns: Some(columns) }
             }
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
                 self.describe_change(&parsed.statement, &declared)?

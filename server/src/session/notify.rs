@@ -3,7 +3,7 @@
 use super::ClientSession;
 use crate::wire::connections::Notification;
 use crate::wire::session::Outcome;
-use thalweg_catalog::{SqlError, SqlResult, SqlState};
+use thalweg_catalog::{SqlError, SqlResult};
 
 /// The longest payload in bytes, as in Postgres.
 const PAYLOAD_BYTES_MAX: usize = 7999;
@@ -24,20 +24,34 @@ impl ClientSession {
         if payload.len() > PAYLOAD_BYTES_MAX {
             return Err(SqlError::invalid_parameter("payload string too long"));
         }
-        let (channel, payload) = (channel.to_string(), payload.to_string());
-        self.notice_at_commit(Deed::Notify(Notification { sender: self.info.process_id, channel, payload }), tag)
+        self.check_connected(tag)?;
+        self.notify_at_commit(channel.to_string(), payload.to_string());
+        Ok(Outcome::Tag(tag.into()))
+    }
+
+    pub(super) fn listen(&mut self, deed: Deed, tag: &str) -> SqlResult<Outcome> {
+        self.check_connected(tag)?;
+        self.at_commit(deed);
+        Ok(Outcome::Tag(tag.into()))
+    }
+
+    pub(super) fn notify_at_commit(&mut self, channel: String, payload: String) {
+        self.at_commit(Deed::Notify(Notification { sender: self.info.process_id, channel, payload }));
+    }
+
+    fn check_connected(&self, tag: &str) -> SqlResult<()> {
+        match self.connections {
+            Some(_) => Ok(()),
+            None => Err(SqlError::unsupported(format!("{tag} needs a connection to a server"))),
+        }
     }
 
     /// Does it when the transaction commits: at once where there is none.
-    pub(super) fn notice_at_commit(&mut self, deed: Deed, tag: &str) -> SqlResult<Outcome> {
-        if self.connections.is_none() {
-            return Err(SqlError::new(SqlState::FeatureNotSupported, format!("{tag} needs a connection to a server")));
-        }
+    fn at_commit(&mut self, deed: Deed) {
         match &mut self.transaction {
             Some(transaction) => transaction.add_deed(deed),
             None => self.carry_out(vec![deed]),
         }
-        Ok(Outcome::Tag(tag.into()))
     }
 
     pub(super) fn carry_out(&self, deeds: Vec<Deed>) {

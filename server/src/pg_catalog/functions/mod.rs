@@ -65,7 +65,7 @@ pub fn functions(snapshot: &Arc<SystemSnapshot>) -> Vec<ScalarUDF> {
 /// Stable functions are evaluated once where their arguments are constants; those that do something must not be.
 fn volatility(name: &str) -> Volatility {
     match name {
-        "set_config" | "pg_cancel_backend" | "pg_terminate_backend" => Volatility::Volatile,
+        "set_config" | "pg_notify" | "pg_cancel_backend" | "pg_terminate_backend" => Volatility::Volatile,
         _ => Volatility::Stable,
     }
 }
