@@ -1,6 +1,6 @@
 //! Literals that DataFusion reads otherwise: array texts in casts, and numbers with an exponent.
 
-use super::{ident, null};
+use super::null;
 use crate::types::sql_type;
 use datafusion::sql::sqlparser::ast::{self, Array, ArrayElemTypeDef, DataType, Expr, Value};
 use thalweg_catalog::{SqlResult, array_text};
@@ -13,7 +13,24 @@ pub(super) fn array(inner: &Expr, data_type: &DataType) -> SqlResult<Option<Expr
     let (Some(text), DataType::Array(ArrayElemTypeDef::SquareBracket(item, _))) = (text_of(inner), data_type) else {
         return Ok(None);
     };
-    Ok(Some(cast(array_of(text, item)?, data_type.clone())))
+    let array = array_of(text, item)?;
+    // The type says nothing of further dimensions.
+    let is_nested = matches!(&array, Expr::Array(Array { elem, .. }) if elem.iter().any(|e| matches!(e, Expr::Array(_))));
+    Ok(Some(if is_nested { array } else { cast(array, data_type.clone()) }))
+}
+
+/// The type of `'1.50'::numeric`: with as many decimal places as are written. None if it is no such literal.
+pub(super) fn sized(inner: &Expr, data_type: &DataType) -> Option<DataType> {
+    use ast::ExactNumberInfo as Size;
+    let (DataType::Numeric(Size::None) | DataType::Decimal(Size::None) | DataType::Dec(Size::None)) = data_type else {
+        return None;
+    };
+    let text = text_of(inner)?.trim();
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let are_digits = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let fits = (whole.len() + fraction.len()) as i64 <= DIGITS_MAX;
+    (are_digits && fits).then_some(DataType::Numeric(Size::PrecisionAndScale(DIGITS_MAX as u64, fraction.len() as i64)))
 }
 
 fn array_of(text: &str, item: &DataType) -> SqlResult<Expr> {
@@ -71,13 +88,4 @@ pub(super) fn string(text: &str) -> Expr {
 
 pub(super) fn cast(expr: Expr, data_type: DataType) -> Expr {
     Expr::Cast { kind: ast::CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
-}
-
-/// `alias(alias)` for the one column of a function in `FROM`.
-pub(super) fn column_alias(alias: Option<ast::TableAlias>, name: &str) -> ast::TableAlias {
-    let mut alias = alias.unwrap_or_else(|| ast::TableAlias { explicit: true, name: ident(name), columns: vec![] });
-    if alias.columns.is_empty() {
-        alias.columns.push(ast::TableAliasColumnDef { name: alias.name.clone(), data_type: None });
-    }
-    alias
 }

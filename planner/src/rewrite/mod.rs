@@ -8,6 +8,7 @@ mod names;
 mod parameters;
 mod precedence;
 mod refused;
+mod series;
 mod windows;
 
 use crate::errors::span_position;
@@ -61,7 +62,7 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
-        name_series(factor);
+        series::name_column(factor);
         refused::check_table_factor(factor)
             .and_then(|()| windows::rewrite(factor))
             .map_or_else(|e| ControlFlow::Break(Box::new(e)), ControlFlow::Continue)
@@ -74,16 +75,6 @@ impl VisitorMut for Rewriter {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         precedence::regroup(expr);
         ControlFlow::Continue(())
-    }
-}
-
-/// The column of `generate_series` in `FROM` has its name, or the alias.
-fn name_series(factor: &mut TableFactor) {
-    if let TableFactor::Table { name, alias, args: Some(_), .. } = factor
-        && name.0.len() == 1
-        && name.0[0].as_ident().is_some_and(|ident| crate::parse_fold(ident).value == "generate_series")
-    {
-        *alias = Some(literals::column_alias(alias.take(), "generate_series"));
     }
 }
 
@@ -112,6 +103,10 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
             if let Some(digits) = fraction_digits(data_type) {
                 let cast = std::mem::replace(expr, null());
                 *expr = call("rounded_time", vec![cast, number(digits)]);
+                return Ok(());
+            }
+            if let Some(sized) = literals::sized(inner, data_type) {
+                *data_type = sized;
                 return Ok(());
             }
             if let Some(array) = literals::array(inner, data_type).map_err(|e| with_position(e, position))? {
@@ -189,12 +184,8 @@ fn replaced_call(function: &ast::Function) -> Option<Expr> {
             array: false,
             format: None,
         }),
-        "generate_series" => {
-            let ast::FunctionArguments::List(list) = &function.args else { return None };
-            let series =
-                ast::Function { name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new("series"))]), ..function.clone() };
-            (list.args.len() > 1).then(|| call("unnest", vec![Expr::Function(series)]))
-        }
+        "generate_series" => series::spread(function),
+        "unnest" => series::spread_within(function),
         "mod" => {
             let ast::FunctionArguments::List(list) = &function.args else { return None };
             let [left, right] = list.args.as_slice() else { return None };

@@ -15,7 +15,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::scalar::ScalarValue;
 use futures::stream::{BoxStream, StreamExt};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use thalweg_catalog::{
     Catalog, CatalogObject, Column, Delta, Epoch, ObjectId, ObjectKind, SqlError, SqlResult, SqlState, SqlType,
@@ -106,8 +107,9 @@ impl Statement {
     /// What is wrong with it.
     pub fn plan(&self, query: &ast::Query, declared: &[Option<SqlType>]) -> SqlResult<(LogicalPlan, Vec<SqlType>)> {
         let relations = self.relation_source();
-        let query = &for_system(query);
-        let (bound, types) = self.planner.plan_with_parameters(query, &self.scope(&relations), declared)?;
+        let rewritten = &for_system(query);
+        let declared = with_dropped(declared, &placeholders(query), &placeholders(rewritten));
+        let (bound, types) = self.planner.plan_with_parameters(rewritten, &self.scope(&relations), &declared)?;
         Ok((bound.plan, types))
     }
 
@@ -149,6 +151,28 @@ fn yielding(plan: Arc<dyn ExecutionPlan>) -> datafusion::error::Result<Arc<dyn E
         Ok(if is_amplifying { Transformed::yes(Arc::new(CooperativeExec::new(node)) as _) } else { Transformed::no(node) })
     })?;
     Ok(wrapped.data)
+}
+
+/// The places, from 0, of the parameters in a query.
+fn placeholders(query: &ast::Query) -> BTreeSet<usize> {
+    let mut places = BTreeSet::new();
+    let _ = ast::visit_expressions(query, |expr| {
+        if let ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Placeholder(name), .. }) = expr {
+            places.extend(name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok()).and_then(|n| n.checked_sub(1)));
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    places
+}
+
+/// The declared types; a parameter that was left out when the query was made plannable may be anything.
+fn with_dropped(declared: &[Option<SqlType>], all: &BTreeSet<usize>, kept: &BTreeSet<usize>) -> Vec<Option<SqlType>> {
+    let mut declared = declared.to_vec();
+    for place in all.difference(kept) {
+        declared.resize(declared.len().max(place + 1), None);
+        declared[*place].get_or_insert(SqlType::Text);
+    }
+    declared
 }
 
 /// The query, made plannable if it reads the system's own relations: clients ask them in ways of their own.

@@ -1,10 +1,10 @@
 //! Statements that change the catalog. Each runs in a task of its own, which a cancelled statement does not stop half-way.
 
 use super::ClientSession;
-use crate::database::definition::Created;
-use crate::wire::session::{Outcome, Severity};
+use crate::database::definition::{Created, described};
+use crate::wire::session::{Notice, Outcome, Severity};
 use std::sync::Arc;
-use thalweg_catalog::{CatalogChange, ObjectKind, SqlError, SqlResult, SqlState};
+use thalweg_catalog::{CatalogChange, CatalogObject, ObjectKind, SqlError, SqlResult, SqlState};
 use thalweg_planner::bind::find_object;
 use thalweg_planner::statement::{CommentTarget, DropObjects, DropSchemas, JobReference, Name};
 use thalweg_planner::{ParsedStatement, Statement};
@@ -58,13 +58,30 @@ impl ClientSession {
                 for object in inside.iter().rev() {
                     let name = Name { schema: Some(object.schema.clone()), name: object.name.clone(), position: word.position };
                     let one = DropObjects { kind: object.kind(), names: vec![name], if_exists: true, cascade: true };
-                    self.drop_objects(&one, "").await?;
+                    let (database, path) = (Arc::clone(&self.database), self.search_path());
+                    Self::apart(async move { database.drop_objects(&one, &path).await }).await?;
                 }
+                self.note_cascade(&inside);
             }
             let (database, name) = (Arc::clone(&self.database), word.value.clone());
             Self::apart(async move { database.change_catalog(vec![CatalogChange::DropSchema(name)]).await }).await?;
         }
         Ok(Outcome::Tag("DROP SCHEMA".into()))
+    }
+
+    /// Says what went with a schema.
+    fn note_cascade(&mut self, gone: &[Arc<CatalogObject>]) {
+        let path = self.search_path();
+        let lines: Vec<String> = gone.iter().map(|o| format!("drop cascades to {}", described(o, &path))).collect();
+        match lines.as_slice() {
+            [] => {}
+            [one] => self.notice(Severity::Notice, SqlState::SuccessfulCompletion, one.as_str()),
+            more => {
+                let text = format!("drop cascades to {} other objects", more.len());
+                let message = SqlError::new(SqlState::SuccessfulCompletion, text).with_detail(more.join("\n"));
+                self.notices.push(Notice { severity: Severity::Notice, message });
+            }
+        }
     }
 
     pub(super) async fn create_schema(&mut self, name: &str, position: usize, if_not_exists: bool) -> SqlResult<Outcome> {

@@ -125,7 +125,7 @@ impl ClientSession {
         }
         drop(locks);
         self.carry_out(deeds);
-        self.close_unheld_cursors();
+        self.end_cursors(true);
         Ok(())
     }
 
@@ -134,7 +134,7 @@ impl ClientSession {
         if let Some(transaction) = self.transaction.take() {
             self.settings = transaction.before;
         }
-        self.close_unheld_cursors();
+        self.end_cursors(false);
     }
 
     fn end_local(&mut self, transaction: &Transaction) {

@@ -261,9 +261,9 @@ where
     }
 
     /// Client and server no longer agree on where they are.
-    pub(super) fn out_of_step(&mut self, kind: u8) -> Stop {
+    pub(super) fn out_of_step(&mut self, kind: u8, place: &str) -> Stop {
         let error = protocol_violation(format!("unexpected message type 0x{kind:02X} during COPY from stdin"));
-        self.fail(error, None);
+        self.fail(error, Some(place));
         Stop::End(End::Fatal(protocol_violation("terminating connection because protocol synchronization was lost")))
     }
 }

@@ -38,7 +38,8 @@ fn rewritten(expr: Expr) -> Expr {
         }
         Expr::BinaryOp { left, op, right } => {
             let right = if is_truth(&left) { truth_literal(*right) } else { *right };
-            Expr::BinaryOp { left, op: operator(op), right: Box::new(right) }
+            let (left, right) = comparable(*left, right);
+            Expr::BinaryOp { left: Box::new(left), op: operator(op), right: Box::new(right) }
         }
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } if !is_subquery(&right) => any(*left, *right),
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } if !is_subquery(&right) => not(any(*left, *right)),
@@ -53,6 +54,45 @@ fn rewritten(expr: Expr) -> Expr {
         }
         other => other,
     }
+}
+
+/// Both sides of an operator as values of one type: names that were looked up are OIDs, and columns that show functions by name
+/// are compared with 0 by what 0 is shown as.
+fn comparable(left: Expr, right: Expr) -> (Expr, Expr) {
+    let (left_call, right_call) = (reg_call(&left), reg_call(&right));
+    match (left_call, right_call) {
+        (Some(name), Some(other)) if name.ends_with("_out") && other.ends_with("_in") => (argument_of(left), right),
+        (Some(name), Some(other)) if name.ends_with("_in") && other.ends_with("_out") => (left, argument_of(right)),
+        _ if shows_function(&left) && is_zero(&right) => (left, text("-")),
+        _ => (left, right),
+    }
+}
+
+/// The name of a look-up that a cast became.
+fn reg_call(expr: &Expr) -> Option<String> {
+    let Expr::Function(function) = expr else { return None };
+    parts(&function.name).pop().filter(|name| name.starts_with("_reg"))
+}
+
+fn argument_of(expr: Expr) -> Expr {
+    match &expr {
+        Expr::Function(function) => arguments(function).and_then(|mut args| args.pop()).unwrap_or(expr),
+        _ => expr,
+    }
+}
+
+/// Whether an expression is a column of `pg_type` that shows a function by its name.
+fn shows_function(expr: &Expr) -> bool {
+    const COLUMNS: [&str; 7] = ["typinput", "typoutput", "typreceive", "typsend", "typmodin", "typmodout", "typanalyze"];
+    match expr {
+        Expr::Identifier(ident) => COLUMNS.contains(&folded(ident).as_str()),
+        Expr::CompoundIdentifier(idents) => idents.last().is_some_and(|ident| COLUMNS.contains(&folded(ident).as_str())),
+        _ => false,
+    }
+}
+
+fn is_zero(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) if digits == "0")
 }
 
 /// Whether an expression is a column of truth values.
