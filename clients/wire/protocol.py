@@ -17,8 +17,8 @@ NAMES = {
 FIRST_USER_OID = 16384
 # File, line and routine of the server's source are its own affair.
 HIDDEN_FIELDS = "FLR"
-# A moment in time is another one each time.
-MOMENT = re.compile(r"20[2-9]\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d(:\d\d)?)?")
+# The present is another one each time; what traces write out lies before it.
+MOMENT = re.compile(r"20(?:2[5-9]|[3-9]\d)-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d(:\d\d)?)?")
 PROTOCOL_3_0 = 196608
 CANCEL_REQUEST = 80877102
 # How long an answer may take on a machine that does much else, in seconds.

@@ -36,6 +36,39 @@ const KNOWN: [&str; 22] = [
     "float",
 ];
 
+/// Types of Postgres that are not there.
+const UNSUPPORTED: [&str; 29] = [
+    "serial",
+    "bigserial",
+    "smallserial",
+    "money",
+    "timetz",
+    "inet",
+    "cidr",
+    "macaddr",
+    "macaddr8",
+    "xml",
+    "tsvector",
+    "tsquery",
+    "pg_lsn",
+    "point",
+    "line",
+    "lseg",
+    "box",
+    "path",
+    "polygon",
+    "circle",
+    "int4range",
+    "int8range",
+    "numrange",
+    "tsrange",
+    "tstzrange",
+    "daterange",
+    "int4multirange",
+    "int8multirange",
+    "datemultirange",
+];
+
 /// Types of Postgres's own catalog; their values are carried as text or as numbers, and no column can be declared with them.
 const SYSTEM_TEXT: [&str; 12] = [
     "name",
@@ -103,7 +136,7 @@ fn known_hint(name: &str) -> String {
 
 fn custom(name: &str) -> SqlResult<SqlType> {
     let lower = name.to_lowercase();
-    if ["serial", "bigserial", "smallserial", "money", "timetz", "inet", "xml", "tsvector"].contains(&lower.as_str()) {
+    if UNSUPPORTED.contains(&lower.as_str()) {
         return Err(
             SqlError::unsupported(format!("type {lower} is not supported")).with_hint(format!("There are {}.", KNOWN.join(", ")))
         );
@@ -168,7 +201,7 @@ pub(crate) fn internal_name(data_type: &ast::DataType) -> String {
         Ok(SqlType::Timestamp) => "timestamp",
         Ok(SqlType::TimestampTz) => "timestamptz",
         Ok(other) => return other.to_string(),
-        Err(_) => return data_type.to_string().to_lowercase(),
+        Err(_) => return data_type.to_string().to_lowercase().trim_matches('"').to_string(),
     };
     name.to_string()
 }

@@ -56,6 +56,7 @@ fn rewrite(node: LogicalPlan, narrow: bool) -> Result<Transformed<LogicalPlan>> 
         }
         // A union's types must be known above it before DataFusion's own coercion comes by.
         LogicalPlan::Union(union) => {
+            let union = operators::typed_literals(union)?;
             operators::check_union(&union)?;
             let schema = typed_as_first(&union)?;
             TypeCoercionRewriter::coerce_union(Union { schema, ..union }).map(Transformed::yes)

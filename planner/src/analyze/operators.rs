@@ -7,8 +7,11 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Union};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union,
+};
 use datafusion::scalar::ScalarValue;
+use std::sync::Arc;
 use thalweg_catalog::types::NUMERIC_DEFAULT;
 use thalweg_catalog::{SqlError, SqlState, SqlType};
 
@@ -56,6 +59,30 @@ pub(super) fn check_keys(left: (&Expr, &DFSchema), right: (&Expr, &DFSchema)) ->
     }
 }
 
+/// The union with literals in quotes as the types that stand beside them.
+pub(super) fn typed_literals(union: Union) -> Result<Union> {
+    let wanted: Vec<Option<DataType>> = (0..union.schema.fields().len())
+        .map(|place| {
+            let types = union.inputs.iter().map(|input| input.schema().field(place).data_type());
+            types.into_iter().find(|found| has_own_type(found)).cloned()
+        })
+        .collect();
+    let typed = |input: Arc<LogicalPlan>| {
+        let LogicalPlan::Projection(projection) = input.as_ref() else { return Ok(input) };
+        let exprs = projection.expr.iter().zip(&wanted).map(|(expr, wanted)| match wanted {
+            Some(wanted) if is_untyped(&expr.clone().unalias()) => {
+                let name = expr.schema_name().to_string();
+                as_type(expr.clone().unalias(), wanted).alias(name)
+            }
+            _ => expr.clone(),
+        });
+        let plan = LogicalPlanBuilder::from(projection.input.as_ref().clone()).project(exprs)?.build()?;
+        Ok(Arc::new(plan))
+    };
+    let inputs = union.inputs.into_iter().map(typed).collect::<Result<_>>()?;
+    Ok(Union { inputs, schema: union.schema })
+}
+
 /// Refuses a union of text with numbers, booleans or times.
 pub(super) fn check_union(union: &Union) -> Result<()> {
     let first = union.inputs[0].as_ref();
@@ -89,6 +116,9 @@ fn binary_expr(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr
         }
         Operator::Plus | Operator::Minus => {
             return arithmetic(BinaryExpr { left, op, right }, schema);
+        }
+        Operator::Multiply | Operator::Divide => {
+            return scaled_interval(BinaryExpr { left, op, right }, schema);
         }
         op if op.supports_propagation() || matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) => {
             if let (Some(l), Some(r)) = (type_of(&left, schema), type_of(&right, schema))
@@ -128,6 +158,27 @@ fn arithmetic(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>
         (Operator::Minus, l, r) if is_time(l) && l == r => interval::between().call(vec![*left, *right]),
         _ => return Ok(Transformed::no(calculated(*left, *right))),
     }))
+}
+
+/// `interval * number`, `number * interval`, `interval / number`.
+fn scaled_interval(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let BinaryExpr { left, op, right } = binary;
+    let is_interval = |t: &Option<DataType>| matches!(t, Some(DataType::Interval(_)));
+    let is_number = |t: &Option<DataType>| t.as_ref().is_some_and(DataType::is_numeric);
+    let (l, r) = (type_of(&left, schema), type_of(&right, schema));
+    let factor = |value: Expr| as_type(value, &DataType::Float64);
+    Ok(match op {
+        Operator::Multiply if is_interval(&l) && is_number(&r) => {
+            Transformed::yes(interval::times().call(vec![*left, factor(*right)]))
+        }
+        Operator::Multiply if is_number(&l) && is_interval(&r) => {
+            Transformed::yes(interval::times().call(vec![*right, factor(*left)]))
+        }
+        Operator::Divide if is_interval(&l) && is_number(&r) => {
+            Transformed::yes(interval::divided().call(vec![*left, factor(*right)]))
+        }
+        _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+    })
 }
 
 /// The value as it stands on the right of an operator, `other` on the left.

@@ -3,7 +3,7 @@
 use super::null;
 use crate::types::sql_type;
 use datafusion::sql::sqlparser::ast::{self, Array, ArrayElemTypeDef, DataType, Expr, Value};
-use thalweg_catalog::{SqlResult, array_text};
+use thalweg_catalog::{SqlError, SqlResult, SqlState, array_text};
 
 /// The most digits of a numeric.
 const DIGITS_MAX: i64 = 38;
@@ -49,15 +49,22 @@ fn keeps_braces(item: &thalweg_catalog::SqlType) -> bool {
 }
 
 /// A number with an exponent, written out; beyond what a numeric holds, as a double. None for any other.
-pub(super) fn number(text: &str) -> Option<Expr> {
-    let (mantissa, exponent) = text.split_once(['e', 'E'])?;
-    let exponent: i64 = exponent.parse().ok()?;
+///
+/// # Errors
+/// `22003` for what not even a double holds.
+pub(super) fn number(text: &str) -> SqlResult<Option<Expr>> {
+    let Some((mantissa, exponent)) = text.split_once(['e', 'E']) else { return Ok(None) };
+    let Ok(exponent) = exponent.parse::<i64>() else { return Ok(None) };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = format!("{whole}{fraction}");
     let point = whole.len() as i64 + exponent.clamp(-1000, 1000);
     let (before, after) = (point.max(1), (digits.len() as i64 - point).max(0));
+    if text.parse::<f64>().is_ok_and(f64::is_infinite) {
+        let message = format!("\"{text}\" is out of range for type double precision");
+        return Err(SqlError::new(SqlState::NumericValueOutOfRange, message));
+    }
     if before + after > DIGITS_MAX {
-        return Some(cast(string(text), DataType::Double(ast::ExactNumberInfo::None)));
+        return Ok(Some(cast(string(text), DataType::Double(ast::ExactNumberInfo::None))));
     }
     let digit = |at: i64| usize::try_from(at).ok().and_then(|at| digits.as_bytes().get(at)).map_or('0', |b| char::from(*b));
     let mut plain: String = (point - before..point).map(digit).collect();
@@ -66,7 +73,7 @@ pub(super) fn number(text: &str) -> Option<Expr> {
         plain.extend((point..point + after).map(digit));
     }
     let size = ast::ExactNumberInfo::PrecisionAndScale((before + after) as u64, after);
-    Some(cast(string(&plain), DataType::Numeric(size)))
+    Ok(Some(cast(string(&plain), DataType::Numeric(size))))
 }
 
 /// The text of a literal in quotes.

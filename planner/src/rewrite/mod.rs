@@ -119,7 +119,7 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
             Ok(())
         }
         Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. }) => {
-            if let Some(written_out) = literals::number(text) {
+            if let Some(written_out) = literals::number(text)? {
                 *expr = written_out;
             }
             Ok(())
