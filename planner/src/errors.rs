@@ -321,6 +321,9 @@ fn execution_error(message: &str) -> SqlError {
     if let Some(name) = message.strip_prefix("Placeholder '").and_then(|rest| rest.split('\'').next()) {
         return SqlError::new(SqlState::UndefinedParameter, format!("there is no parameter {name}"));
     }
+    if lower.contains("negative substring length") {
+        return SqlError::new(SqlState::SubstringError, "negative substring length not allowed");
+    }
     if lower.contains("more than one row") {
         return SqlError::new(SqlState::CardinalityViolation, "more than one row returned by a subquery used as an expression");
     }

@@ -117,9 +117,6 @@ fn binary_expr(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr
         Operator::Plus | Operator::Minus => {
             return arithmetic(BinaryExpr { left, op, right }, schema);
         }
-        Operator::Multiply | Operator::Divide => {
-            return scaled_interval(BinaryExpr { left, op, right }, schema);
-        }
         op if op.supports_propagation() || matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) => {
             if let (Some(l), Some(r)) = (type_of(&left, schema), type_of(&right, schema))
                 && is_text(&l)
@@ -158,27 +155,6 @@ fn arithmetic(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>
         (Operator::Minus, l, r) if is_time(l) && l == r => interval::between().call(vec![*left, *right]),
         _ => return Ok(Transformed::no(calculated(*left, *right))),
     }))
-}
-
-/// `interval * number`, `number * interval`, `interval / number`.
-fn scaled_interval(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let BinaryExpr { left, op, right } = binary;
-    let is_interval = |t: &Option<DataType>| matches!(t, Some(DataType::Interval(_)));
-    let is_number = |t: &Option<DataType>| t.as_ref().is_some_and(DataType::is_numeric);
-    let (l, r) = (type_of(&left, schema), type_of(&right, schema));
-    let factor = |value: Expr| as_type(value, &DataType::Float64);
-    Ok(match op {
-        Operator::Multiply if is_interval(&l) && is_number(&r) => {
-            Transformed::yes(interval::times().call(vec![*left, factor(*right)]))
-        }
-        Operator::Multiply if is_number(&l) && is_interval(&r) => {
-            Transformed::yes(interval::times().call(vec![*right, factor(*left)]))
-        }
-        Operator::Divide if is_interval(&l) && is_number(&r) => {
-            Transformed::yes(interval::divided().call(vec![*left, factor(*right)]))
-        }
-        _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
-    })
 }
 
 /// The value as it stands on the right of an operator, `other` on the left.

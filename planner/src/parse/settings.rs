@@ -2,6 +2,7 @@
 
 use super::objects;
 use super::tokens::Tokens;
+use crate::datetime::SessionTimeZone;
 use crate::statement::{DiscardTarget, Isolation, SetScope, SetSetting, Show, Statement, TransactionModes};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use thalweg_catalog::{ObjectKind, SqlError, SqlResult};
@@ -128,7 +129,8 @@ fn time_zone(tokens: &mut Tokens<'_>) -> SqlResult<Option<Vec<String>>> {
         if tokens.accept(&["hour", "to"]) {
             tokens.expect(&["minute"])?;
         }
-        return Ok(Some(vec![text]));
+        // An interval counts eastwards, a zone that is written in digits westwards.
+        return Ok(Some(vec![SessionTimeZone::parse(&text).map_or(text, |zone| zone.name())]));
     }
     setting_value(tokens).map(|value| Some(vec![value]))
 }

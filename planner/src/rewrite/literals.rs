@@ -76,6 +76,14 @@ pub(super) fn number(text: &str) -> SqlResult<Option<Expr>> {
     Ok(Some(cast(string(&plain), DataType::Numeric(size))))
 }
 
+/// `INTERVAL '1 day 02:00:00'` as a cast: DataFusion reads no times of day in intervals. None for what it reads itself.
+pub(super) fn clock_interval(interval: &ast::Interval) -> Option<Expr> {
+    let text = text_of(&interval.value)?;
+    let is_plain = interval.leading_field.is_none() && interval.last_field.is_none();
+    let data_type = DataType::Interval { fields: None, precision: None };
+    (is_plain && text.contains(':')).then(|| cast(string(text), data_type))
+}
+
 /// The text of a literal in quotes.
 pub(super) fn text_of(expr: &Expr) -> Option<&str> {
     match expr {

@@ -130,6 +130,12 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
             }
             Ok(())
         }
+        Expr::Interval(interval) => {
+            if let Some(cast) = literals::clock_interval(interval) {
+                *expr = cast;
+            }
+            Ok(())
+        }
         Expr::InSubquery { expr: row, .. } if matches!(row.as_ref(), Expr::Tuple(_)) => Err(refuse_row(row)),
         Expr::BinaryOp { left, op, right } => {
             if let BinaryOperator::PGCustomBinaryOperator(parts) = op

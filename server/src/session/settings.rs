@@ -61,6 +61,7 @@ static KNOWN: &[Known] = &[
     known("backslash_quote", "safe_encoding", Kind::Words(&["safe_encoding"]), "how \\' is read"),
     known("bytea_output", "hex", Kind::Words(&["hex", "escape"]), "how bytea is shown"),
     told("client_encoding", "UTF8", Kind::Words(&["UTF8", "UTF-8", "UNICODE"]), "the encoding of text to the client"),
+    known("check_function_bodies", "on", Kind::Switch, "there are no functions of users whose bodies could be checked"),
     known(
         "client_min_messages",
         "notice",
@@ -68,6 +69,9 @@ static KNOWN: &[Known] = &[
         "the least grave message that is sent",
     ),
     told("DateStyle", "ISO, MDY", Kind::DateStyle, "how dates are shown"),
+    known("default_table_access_method", "heap", Kind::Words(&["heap"]), "how tables are kept"),
+    known("default_tablespace", "", Kind::Words(&[""]), "there is one place for all tables"),
+    known("default_transaction_deferrable", "off", Kind::Words(OFF), "reads never wait for writers"),
     known(
         "default_transaction_isolation",
         "read committed",
@@ -279,7 +283,7 @@ impl SessionSettings {
     /// The session's time zone.
     pub fn time_zone(&self) -> SessionTimeZone {
         let name = self.get("TimeZone").unwrap_or_default();
-        SessionTimeZone::parse(&name).unwrap_or(OutputSettings::default().time_zone)
+        SessionTimeZone::of_setting(&name).map_or(OutputSettings::default().time_zone, |(zone, _)| zone)
     }
 
     /// What encoders need.
@@ -378,7 +382,7 @@ fn checked(known: &Known, value: &str) -> SqlResult<String> {
             let ms = parse_duration_ms(text).ok_or_else(invalid)?;
             shown_duration(ms)
         }
-        Kind::TimeZone => SessionTimeZone::parse(text).ok_or_else(invalid)?.name(),
+        Kind::TimeZone => SessionTimeZone::of_setting(text).ok_or_else(invalid)?.1,
         Kind::DateStyle => {
             let parts: Vec<String> = text.split(',').map(|p| p.trim().to_uppercase()).collect();
             if parts.iter().any(|p| !["ISO", "MDY"].contains(&p.as_str())) {

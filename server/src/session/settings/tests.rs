@@ -76,3 +76,22 @@ fn durations_are_shown_in_the_largest_whole_unit() {
         assert_eq!(settings.get("statement_timeout").unwrap(), shown);
     }
 }
+
+#[test]
+fn a_zone_in_digits_is_read_as_postgres_reads_it() {
+    for (given, shown, seconds) in [
+        ("GMT-03:00", "GMT-03:00", 10_800),
+        ("-03:30", "-03:30", 12_600),
+        ("+5", "<+05>-05", 18_000),
+        ("3.5", "<+03:30>-03:30", 12_600),
+        ("<-03>+03", "<-03>+03", -10_800),
+        ("UTC+3", "UTC+3", -10_800),
+    ] {
+        let mut settings = SessionSettings::default();
+        settings.set("TimeZone", Some(given)).unwrap();
+        assert_eq!(settings.get("TimeZone").unwrap(), shown);
+        let offset = settings.time_zone().offset_at(&chrono::DateTime::UNIX_EPOCH.naive_utc());
+        assert_eq!(offset, seconds, "{given}");
+    }
+    assert!(SessionSettings::default().set("TimeZone", Some("FOO")).is_err());
+}
