@@ -233,9 +233,13 @@ fn ungrouped_column(message: &str) -> Option<&str> {
 fn function_not_found(rest: &str) -> SqlError {
     let name = rest.split('\'').next().unwrap_or(rest);
     let error = SqlError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"));
-    match rest.split("Did you mean '").nth(1).and_then(|near| near.split('\'').next()) {
+    // What DataFusion finds may be far off, and another one each time.
+    let near = rest.split("Did you mean '").nth(1).and_then(|near| near.split('\'').next());
+    match near.and_then(|near| suggest::nearest(name, [near])) {
         Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
-        None => error.with_hint("No function matches the given name. Check its spelling."),
+        None => {
+            error.with_hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+        }
     }
 }
 

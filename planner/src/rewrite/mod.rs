@@ -88,36 +88,7 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
             }
             Ok(())
         }
-        Expr::Cast { kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, expr: inner, data_type, .. } => {
-            if let ast::DataType::Custom(name, _) = data_type {
-                strip_pg_catalog(name);
-            }
-            let position = span_position(inner.span());
-            if let Some((name, carried)) = system_type::carried(data_type) {
-                *data_type = carried;
-                let cast = std::mem::replace(expr, null());
-                let name = Expr::Value(ast::Value::SingleQuotedString(name.to_string()).into());
-                *expr = call(system_type::NAME, vec![cast, name]);
-                return Ok(());
-            }
-            if let Some(digits) = fraction_digits(data_type) {
-                let cast = std::mem::replace(expr, null());
-                *expr = call("rounded_time", vec![cast, number(digits)]);
-                return Ok(());
-            }
-            if let Some(sized) = literals::sized(inner, data_type) {
-                *data_type = sized;
-                return Ok(());
-            }
-            if let Some(array) = literals::array(inner, data_type).map_err(|e| with_position(e, position))? {
-                *expr = array;
-                return Ok(());
-            }
-            if let Some(replacement) = cast_to_carried_type(inner, data_type).map_err(|e| with_position(e, position))? {
-                *expr = replacement;
-            }
-            Ok(())
-        }
+        Expr::Cast { kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, .. } => rewrite_cast(expr),
         Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. }) => {
             if let Some(written_out) = literals::number(text)? {
                 *expr = written_out;
@@ -168,6 +139,39 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// A cast to a type that DataFusion does not know, or reads otherwise.
+fn rewrite_cast(expr: &mut Expr) -> SqlResult<()> {
+    let Expr::Cast { expr: inner, data_type, .. } = expr else { return Ok(()) };
+    if let ast::DataType::Custom(name, _) = data_type {
+        strip_pg_catalog(name);
+    }
+    let position = span_position(inner.span());
+    if let Some((name, carried)) = system_type::carried(data_type) {
+        *data_type = carried;
+        let cast = std::mem::replace(expr, null());
+        let name = Expr::Value(ast::Value::SingleQuotedString(name.to_string()).into());
+        *expr = call(system_type::NAME, vec![cast, name]);
+        return Ok(());
+    }
+    if let Some(digits) = fraction_digits(data_type) {
+        let cast = std::mem::replace(expr, null());
+        *expr = call("rounded_time", vec![cast, number(digits)]);
+        return Ok(());
+    }
+    if let Some(sized) = literals::sized(inner, data_type) {
+        *data_type = sized;
+        return Ok(());
+    }
+    if let Some(array) = literals::array(inner, data_type).map_err(|e| with_position(e, position))? {
+        *expr = array;
+        return Ok(());
+    }
+    if let Some(replacement) = cast_to_carried_type(inner, data_type).map_err(|e| with_position(e, position))? {
+        *expr = replacement;
+    }
+    Ok(())
 }
 
 fn with_position(error: SqlError, position: Option<usize>) -> SqlError {
