@@ -42,6 +42,9 @@ impl ScalarUDFImpl for Series {
 
     /// Whole numbers are counted in the type that holds them; what else there is, DataFusion knows.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        if !(2..=3).contains(&types.len()) {
+            return super::wrong_types("generate_series", types);
+        }
         if !types.iter().all(|t| t.is_integer() || t.is_null()) {
             return gen_series_udf().coerce_types(types);
         }
@@ -51,8 +54,9 @@ impl ScalarUDFImpl for Series {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types.first() {
+            None => super::wrong_types("generate_series", types),
             Some(first) if first.is_integer() => Ok(list(first.clone())),
-            _ => gen_series_udf().return_type(types),
+            Some(_) => gen_series_udf().return_type(types),
         }
     }
 

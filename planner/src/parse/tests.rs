@@ -59,7 +59,7 @@ fn every_form_of_statement_is_read() {
         ("cancel job v", "CANCEL JOB"),
         ("cancel job 16390", "CANCEL JOB"),
         ("alter system set checkpoint_interval = '2s'", "ALTER SYSTEM"),
-        ("set session authorization default", "RESET"),
+        ("set session authorization default", "SET"),
         ("reset all", "RESET"),
         ("begin work isolation level serializable, read only not deferrable", "BEGIN"),
         ("start transaction read write", "START TRANSACTION"),
