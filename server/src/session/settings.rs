@@ -315,7 +315,7 @@ impl SessionSettings {
 /// A duration in the largest unit that it is a whole number of.
 fn shown_duration(ms: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms")];
-    match units.into_iter().find(|(length, _)| ms % length == 0) {
+    match units.into_iter().find(|(length, _)| ms.is_multiple_of(*length)) {
         Some((length, unit)) if ms > 0 => format!("{}{unit}", ms / length),
         _ => "0".into(),
     }

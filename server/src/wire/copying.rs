@@ -78,7 +78,7 @@ where
                 }
                 Frontend::CopyFail(reason) => {
                     let message = format!("COPY from stdin failed: {reason}");
-                    return Err(Stop::Error(SqlError::new(SqlState::QueryCanceled, message), Some(copy.place())));
+                    return Err(Stop::Error(SqlError::new(SqlState::QueryCanceled, message), Some(copy.place().into())));
                 }
                 // Clients that pipeline may have sent these on a guess.
                 Frontend::Flush | Frontend::Sync => {}

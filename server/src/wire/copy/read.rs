@@ -246,7 +246,7 @@ impl CopyReader {
 
     /// The error with its place in the data.
     fn stop(&self, error: SqlError, place: Option<String>) -> Stop {
-        Stop::Error(error, Some(format!("COPY {}, line {}{}", self.relation, self.line, place.unwrap_or_default())))
+        Stop::Error(error, Some(format!("COPY {}, line {}{}", self.relation, self.line, place.unwrap_or_default()).into()))
     }
 }
 
