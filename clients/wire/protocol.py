@@ -22,7 +22,7 @@ MOMENT = re.compile(r"20(?:2[5-9]|[3-9]\d)-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?([
 PROTOCOL_3_0 = 196608
 CANCEL_REQUEST = 80877102
 # How long an answer may take on a machine that does much else, in seconds.
-SILENCE_S = 5
+SILENCE_S = 20
 
 
 def text(value):
