@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# run.sh [psql|python|node|java]...: starts a server and runs the checks with these clients, or with all of them.
+# run.sh [wire|psql|python|node|java]...: starts a server and runs the checks with these clients, or with all of them.
 # The Rust client's tests start their own server: cargo test --release -p thalweg-clients.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here"
 bin=${THALWEG_BIN:-${CARGO_TARGET_DIR:-$here/../target}/release/thalweg}
 cache=${THALWEG_SERVICES:-$HOME/.cache/thalweg/services}/clients
-[ "$#" -gt 0 ] || set -- psql python node java
+[ "$#" -gt 0 ] || set -- wire psql python node java
 [ -x "$bin" ] || { echo "there is no server at $bin; build it with cargo build --release -p thalweg" >&2; exit 1; }
 mkdir -p "$cache"
 
@@ -33,6 +33,10 @@ while [ -z "$port" ]; do
     [ "$SECONDS" -lt "$deadline" ] || { echo "the server did not get ready" >&2; exit 1; }
     [ -n "$port" ] || sleep 0.1
 done
+
+run_wire() {
+    python3 wire/check.py 127.0.0.1 "$port"
+}
 
 run_psql() {
     psql -X -h 127.0.0.1 -p "$port" -U psql -d thalweg -f psql/check.sql >"$work/psql.txt" 2>"$work/psql.err"|| { cat "$work/psql.err" >&2; return 1; }

@@ -209,7 +209,7 @@ impl Catalog {
                     format!("cannot drop \"{name}\" because other objects depend on it"),
                 )
                 .with_detail(format!("{} \"{}\" depends on it.", object.kind(), object.name))
-                .with_hint("Use DROP … CASCADE to drop the dependent objects too."));
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
             }
         }
         Ok(next)
@@ -258,12 +258,16 @@ impl Catalog {
                 }
             }
             CatalogChange::DropSchema(name) => {
-                if let Some(object) = self.objects.values().find(|o| o.schema == *name) {
+                let inside = self.objects.values().filter(|o| o.schema == *name);
+                let lines: Vec<String> =
+                    inside.map(|o| format!("{} {name}.{} depends on schema {name}", o.kind(), o.name)).collect();
+                if !lines.is_empty() {
                     return Err(SqlError::new(
                         SqlState::DependentObjectsStillExist,
-                        format!("cannot drop schema \"{name}\" because other objects depend on it"),
+                        format!("cannot drop schema {name} because other objects depend on it"),
                     )
-                    .with_detail(format!("{} \"{}\" is in it.", object.kind(), object.name)));
+                    .with_detail(lines.join("\n"))
+                    .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
                 }
                 if !self.schemas.remove(name) {
                     return Err(no_schema(name));

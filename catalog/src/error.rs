@@ -41,6 +41,12 @@ sql_states! {
     DivisionByZero = "22012",
     InvalidParameterValue = "22023",
     CharacterNotInRepertoire = "22021",
+    UntranslatableCharacter = "22P05",
+    SubstringError = "22011",
+    InvalidArgumentForLogarithm = "2201E",
+    InvalidArgumentForPower = "2201F",
+    InvalidRowCountInLimit = "2201W",
+    InvalidRowCountInOffset = "2201X",
     InvalidTextRepresentation = "22P02",
     InvalidBinaryRepresentation = "22P03",
     BadCopyFileFormat = "22P04",
@@ -60,6 +66,7 @@ sql_states! {
     DependentObjectsStillExist = "2BP01",
     InvalidCursorName = "34000",
     InvalidSavepoint = "3B001",
+    CantChangeRuntimeParam = "55P02",
     LockNotAvailable = "55P03",
     InvalidCatalogName = "3D000",
     InvalidSchemaName = "3F000",
@@ -127,6 +134,21 @@ pub struct SqlError {
     pub hint: Option<String>,
     /// Where in the statement's text, in characters from 1.
     pub position: Option<usize>,
+    /// Which object broke a rule, for programs that branch on it.
+    pub object: Option<Box<ErrorObject>>,
+}
+
+/// The object that an error is about, by the names that programs look it up by.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ErrorObject {
+    /// The schema of the relation.
+    pub schema: String,
+    /// The relation.
+    pub table: String,
+    /// The column, if it is about one.
+    pub column: Option<String>,
+    /// The constraint, if it has a name.
+    pub constraint: Option<String>,
 }
 
 /// The result of whatever can fail with a [`SqlError`].
@@ -135,7 +157,7 @@ pub type SqlResult<T> = Result<T, SqlError>;
 impl SqlError {
     /// An error of this class with this message.
     pub fn new(state: SqlState, message: impl Into<String>) -> SqlError {
-        SqlError { state, message: message.into(), detail: None, hint: None, position: None }
+        SqlError { state, message: message.into(), detail: None, hint: None, position: None, object: None }
     }
 
     /// `0A000`: something that is understood but not there.
@@ -169,6 +191,13 @@ impl SqlError {
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> SqlError {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with the object that it is about.
+    #[must_use]
+    pub fn about(mut self, object: ErrorObject) -> SqlError {
+        self.object = Some(Box::new(object));
         self
     }
 

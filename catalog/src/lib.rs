@@ -3,6 +3,7 @@
 //! Knows nothing of SQL text, operators, disks or sockets.
 #![deny(missing_docs)]
 
+pub mod array_text;
 pub mod catalog;
 pub mod column;
 pub mod crash;
@@ -10,6 +11,7 @@ pub mod delta;
 pub mod error;
 pub mod hash;
 pub mod ids;
+pub mod json;
 pub mod object;
 pub mod options;
 pub mod suggest;
@@ -19,7 +21,7 @@ pub use catalog::{Catalog, CatalogChange, CatalogTransaction};
 pub use column::{Column, schema_of};
 pub use crash::CrashPoint;
 pub use delta::Delta;
-pub use error::{SqlError, SqlResult, SqlState};
+pub use error::{ErrorObject, SqlError, SqlResult, SqlState};
 pub use ids::{Epoch, ObjectId, VNODES, VNode, WorkerIndex};
 pub use object::{CatalogObject, ConnectorSpec, ObjectDefinition, ObjectKind};
 pub use types::SqlType;

@@ -10,6 +10,10 @@ use std::sync::Arc;
 /// The field metadata key under which a type is kept that Arrow alone can't tell (uuid, jsonb, varchar(n), …).
 pub const TYPE_METADATA: &str = "thalweg.type";
 
+/// The field metadata key under which the OID is kept that clients are told where it is not that of the [`SqlType`]: of `oid`,
+/// `name`, `"char"`, … in system relations and in casts.
+pub const OID_METADATA: &str = "thalweg.oid";
+
 /// The scale and precision that a `numeric` without any is kept with.
 pub const NUMERIC_DEFAULT: (u8, i8) = (38, 10);
 

@@ -209,6 +209,12 @@ fn plan_error(message: &str) -> SqlError {
     if let Some(types) = operator_mismatch(message) {
         return types;
     }
+    if message.contains("LIMIT must be >= 0") {
+        return SqlError::new(SqlState::InvalidRowCountInLimit, "LIMIT must not be negative");
+    }
+    if message.contains("OFFSET must be >=") {
+        return SqlError::new(SqlState::InvalidRowCountInOffset, "OFFSET must not be negative");
+    }
     if let Some(error) = signature_mismatch(message) {
         return error;
     }
@@ -227,9 +233,13 @@ fn ungrouped_column(message: &str) -> Option<&str> {
 fn function_not_found(rest: &str) -> SqlError {
     let name = rest.split('\'').next().unwrap_or(rest);
     let error = SqlError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"));
-    match rest.split("Did you mean '").nth(1).and_then(|near| near.split('\'').next()) {
+    // What DataFusion finds may be far off, and another one each time.
+    let near = rest.split("Did you mean '").nth(1).and_then(|near| near.split('\'').next());
+    match near.and_then(|near| suggest::nearest(name, [near])) {
         Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
-        None => error.with_hint("No function matches the given name. Check its spelling."),
+        None => {
+            error.with_hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+        }
     }
 }
 
@@ -314,6 +324,9 @@ fn execution_error(message: &str) -> SqlError {
     }
     if let Some(name) = message.strip_prefix("Placeholder '").and_then(|rest| rest.split('\'').next()) {
         return SqlError::new(SqlState::UndefinedParameter, format!("there is no parameter {name}"));
+    }
+    if lower.contains("negative substring length") {
+        return SqlError::new(SqlState::SubstringError, "negative substring length not allowed");
     }
     if lower.contains("more than one row") {
         return SqlError::new(SqlState::CardinalityViolation, "more than one row returned by a subquery used as an expression");

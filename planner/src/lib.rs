@@ -34,5 +34,6 @@ pub use logical::{BoundQuery, LogicalPlanner, Scope};
 pub(crate) use parse::fold as parse_fold;
 pub use parse::{parse, parse_query};
 pub use relation::{RelationSource, RelationTable, StreamRelations, object_of};
+pub use rewrite::written_parameter_oids;
 pub use session::{SessionSettings, session_config, session_state};
 pub use statement::{ParsedStatement, Statement};

@@ -4,6 +4,7 @@ use crate::analyze;
 use crate::first_rows::FirstRows;
 use crate::functions;
 use crate::logical::casts::NamedCasts;
+use crate::logical::intervals::ScaledIntervals;
 use crate::logical::rules;
 use crate::types::PostgresTypes;
 use datafusion::execution::SessionStateBuilder;
@@ -67,7 +68,7 @@ pub fn session_state(settings: &SessionSettings, runtime: Arc<RuntimeEnv>) -> Se
         .with_optimizer_rules(rules::batch())
         .with_physical_optimizer_rule(Arc::new(FirstRows));
     // Before DataFusion's own, which leaves nothing of an aggregate to plan.
-    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(NamedCasts));
+    builder.expr_planners().get_or_insert_default().splice(0..0, [Arc::new(NamedCasts) as _, Arc::new(ScaledIntervals) as _]);
     let mut state = builder.build();
     functions::register(&mut state);
     state

@@ -91,6 +91,10 @@ pub enum Statement {
     Drop(DropObjects),
     /// `DROP SCHEMA …`.
     DropSchema(DropSchemas),
+    /// `TRUNCATE …`: all rows of these tables go.
+    Truncate(Vec<Name>),
+    /// `REFRESH MATERIALIZED VIEW x`: waits until it has everything that was written.
+    Refresh(Name),
     /// `ALTER kind x RENAME TO y`.
     Rename {
         /// What it must be.
@@ -216,6 +220,8 @@ impl Statement {
             Statement::CreateSchema { .. } => "CREATE SCHEMA",
             Statement::Drop(drop) => drop_tag(drop.kind),
             Statement::DropSchema(_) => "DROP SCHEMA",
+            Statement::Truncate(_) => "TRUNCATE TABLE",
+            Statement::Refresh(_) => "REFRESH MATERIALIZED VIEW",
             Statement::Rename { kind, .. } => alter_tag(*kind),
             Statement::Comment { .. } => "COMMENT",
             Statement::Explain(_) => "EXPLAIN",
@@ -263,6 +269,7 @@ impl Statement {
             | Statement::CreateSchema { .. }
             | Statement::Drop(_)
             | Statement::DropSchema(_)
+            | Statement::Truncate(_)
             | Statement::Rename { .. }
             | Statement::Comment { .. }
             | Statement::CancelJob(_) => true,

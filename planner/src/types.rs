@@ -36,6 +36,39 @@ const KNOWN: [&str; 22] = [
     "float",
 ];
 
+/// Types of Postgres that are not there.
+const UNSUPPORTED: [&str; 29] = [
+    "serial",
+    "bigserial",
+    "smallserial",
+    "money",
+    "timetz",
+    "inet",
+    "cidr",
+    "macaddr",
+    "macaddr8",
+    "xml",
+    "tsvector",
+    "tsquery",
+    "pg_lsn",
+    "point",
+    "line",
+    "lseg",
+    "box",
+    "path",
+    "polygon",
+    "circle",
+    "int4range",
+    "int8range",
+    "numrange",
+    "tsrange",
+    "tstzrange",
+    "daterange",
+    "int4multirange",
+    "int8multirange",
+    "datemultirange",
+];
+
 /// Types of Postgres's own catalog; their values are carried as text or as numbers, and no column can be declared with them.
 const SYSTEM_TEXT: [&str; 12] = [
     "name",
@@ -103,7 +136,7 @@ fn known_hint(name: &str) -> String {
 
 fn custom(name: &str) -> SqlResult<SqlType> {
     let lower = name.to_lowercase();
-    if ["serial", "bigserial", "smallserial", "money", "timetz", "inet", "xml", "tsvector"].contains(&lower.as_str()) {
+    if UNSUPPORTED.contains(&lower.as_str()) {
         return Err(
             SqlError::unsupported(format!("type {lower} is not supported")).with_hint(format!("There are {}.", KNOWN.join(", ")))
         );
@@ -140,9 +173,21 @@ fn limit(length: &Option<CharacterLength>) -> SqlResult<Option<u32>> {
     }
 }
 
+/// The type without a number of digits behind the seconds' point.
+pub(crate) fn whole_type(data_type: &ast::DataType) -> ast::DataType {
+    match data_type {
+        ast::DataType::Time(_, zone) => ast::DataType::Time(None, *zone),
+        ast::DataType::Timestamp(_, zone) => ast::DataType::Timestamp(None, *zone),
+        other => other.clone(),
+    }
+}
+
 /// The name of a type as Postgres names a column after it: `int4`, `varchar`, ….
 pub(crate) fn internal_name(data_type: &ast::DataType) -> String {
-    let name = match sql_type(data_type) {
+    if let ast::DataType::Array(ArrayElemTypeDef::SquareBracket(item, _) | ArrayElemTypeDef::AngleBracket(item)) = data_type {
+        return internal_name(item);
+    }
+    let name = match sql_type(&whole_type(data_type)) {
         Ok(SqlType::Boolean) => "bool",
         Ok(SqlType::Int2) => "int2",
         Ok(SqlType::Int4) => "int4",
@@ -156,7 +201,7 @@ pub(crate) fn internal_name(data_type: &ast::DataType) -> String {
         Ok(SqlType::Timestamp) => "timestamp",
         Ok(SqlType::TimestampTz) => "timestamptz",
         Ok(other) => return other.to_string(),
-        Err(_) => return data_type.to_string().to_lowercase(),
+        Err(_) => return data_type.to_string().to_lowercase().trim_matches('"').to_string(),
     };
     name.to_string()
 }

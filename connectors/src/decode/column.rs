@@ -214,7 +214,7 @@ impl ColumnBuilder {
                 values.push(millis(text).map_err(|m| Fault::misfit(m, &self.sql_type, text))?);
             }
             Values::Bytes { bytes, ends } if matches!(self.sql_type, SqlType::Json | SqlType::Jsonb) => {
-                bytes.extend_from_slice(text);
+                json::push(bytes, &self.sql_type, text)?;
                 ends.push(end_of(bytes.len())?);
             }
             _ => return self.append_text(text),
@@ -253,7 +253,7 @@ impl ColumnBuilder {
     pub(crate) fn append_json(&mut self, text: &[u8]) -> Fit<()> {
         match (&mut self.values, &self.sql_type) {
             (Values::Bytes { bytes, ends }, SqlType::Json | SqlType::Jsonb) => {
-                bytes.extend_from_slice(text);
+                json::push(bytes, &self.sql_type, text)?;
                 ends.push(end_of(bytes.len())?);
                 self.appended();
                 Ok(())
@@ -460,7 +460,7 @@ fn append_text_type(bytes: &mut Vec<u8>, sql_type: &SqlType, text: &[u8], trimme
         SqlType::Bytea => parse_bytea(text, bytes).map_err(misfit)?,
         SqlType::Json | SqlType::Jsonb => {
             json::check(text).map_err(|_| misfit(Misfit::Syntax))?;
-            bytes.extend_from_slice(text);
+            json::push(bytes, sql_type, text)?;
         }
         SqlType::Varchar(Some(limit)) => {
             let (kept, _) = fit_characters(text, *limit as usize, sql_type)?;

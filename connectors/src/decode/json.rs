@@ -6,7 +6,9 @@
 use crate::decode::column::ColumnBuilder;
 use crate::decode::fault::{Fault, Fit};
 use crate::decode::names::{Names, Slot};
+use crate::decode::value::Misfit;
 use crate::scan::string_stop;
+use thalweg_catalog::SqlType;
 
 /// How deep arrays and objects may stand in each other.
 const DEPTH_MAX: usize = 64;
@@ -463,4 +465,16 @@ fn unicode_escape(text: &[u8], at: usize) -> Fit<(char, usize)> {
 fn hex4(text: &[u8], at: usize) -> Option<u32> {
     let digits = text.get(at..at + 4)?;
     digits.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)?))
+}
+
+/// Appends JSON as its type keeps it.
+pub(crate) fn push(bytes: &mut Vec<u8>, sql_type: &SqlType, text: &[u8]) -> Fit<()> {
+    if *sql_type != SqlType::Jsonb {
+        bytes.extend_from_slice(text);
+        return Ok(());
+    }
+    let misfit = || Fault::misfit(Misfit::Syntax, sql_type, text);
+    let checked = std::str::from_utf8(text).map_err(|_| misfit())?;
+    bytes.extend_from_slice(thalweg_catalog::json::canonical(checked).map_err(|_| misfit())?.as_bytes());
+    Ok(())
 }

@@ -25,11 +25,11 @@ const AVERAGED_SCALE: i8 = 12;
 const AVERAGED_PRECISION_MAX: u8 = 34;
 
 /// Functions whose result has the type of their arguments, so that a literal's type matters.
-const TYPED_BY_ARGUMENTS: [&str; 10] =
-    ["coalesce", "nullif", "greatest", "least", "nvl", "nvl2", "make_array", "struct", "abs", "pg_typeof"];
+const TYPED_BY_ARGUMENTS: [&str; 11] =
+    ["coalesce", "nullif", "greatest", "least", "nvl", "nvl2", "make_array", "struct", "abs", "pg_typeof", "series"];
 
 /// Aggregates whose result's type follows from the argument's.
-const TYPED_AGGREGATES: [&str; 6] = ["sum", "avg", "min", "max", "first_value", "last_value"];
+const TYPED_AGGREGATES: [&str; 7] = ["sum", "avg", "min", "max", "first_value", "last_value", "array_agg"];
 
 #[derive(Debug)]
 pub(super) struct PostgresNumbers;
@@ -56,6 +56,7 @@ fn rewrite(node: LogicalPlan, narrow: bool) -> Result<Transformed<LogicalPlan>> 
         }
         // A union's types must be known above it before DataFusion's own coercion comes by.
         LogicalPlan::Union(union) => {
+            let union = operators::typed_literals(union)?;
             operators::check_union(&union)?;
             let schema = typed_as_first(&union)?;
             TypeCoercionRewriter::coerce_union(Union { schema, ..union }).map(Transformed::yes)

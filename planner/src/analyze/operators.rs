@@ -7,8 +7,11 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Union};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union,
+};
 use datafusion::scalar::ScalarValue;
+use std::sync::Arc;
 use thalweg_catalog::types::NUMERIC_DEFAULT;
 use thalweg_catalog::{SqlError, SqlState, SqlType};
 
@@ -54,6 +57,30 @@ pub(super) fn check_keys(left: (&Expr, &DFSchema), right: (&Expr, &DFSchema)) ->
         }
         _ => Ok(()),
     }
+}
+
+/// The union with literals in quotes as the types that stand beside them.
+pub(super) fn typed_literals(union: Union) -> Result<Union> {
+    let wanted: Vec<Option<DataType>> = (0..union.schema.fields().len())
+        .map(|place| {
+            let types = union.inputs.iter().map(|input| input.schema().field(place).data_type());
+            types.into_iter().find(|found| has_own_type(found)).cloned()
+        })
+        .collect();
+    let typed = |input: Arc<LogicalPlan>| {
+        let LogicalPlan::Projection(projection) = input.as_ref() else { return Ok(input) };
+        let exprs = projection.expr.iter().zip(&wanted).map(|(expr, wanted)| match wanted {
+            Some(wanted) if is_untyped(&expr.clone().unalias()) => {
+                let name = expr.schema_name().to_string();
+                as_type(expr.clone().unalias(), wanted).alias(name)
+            }
+            _ => expr.clone(),
+        });
+        let plan = LogicalPlanBuilder::from(projection.input.as_ref().clone()).project(exprs)?.build()?;
+        Ok(Arc::new(plan))
+    };
+    let inputs = union.inputs.into_iter().map(typed).collect::<Result<_>>()?;
+    Ok(Union { inputs, schema: union.schema })
 }
 
 /// Refuses a union of text with numbers, booleans or times.

@@ -107,7 +107,19 @@ impl Values<'_> {
 
 /// Whether the plan has one row at most, for each row of the outer query if it is correlated.
 fn gives_one_row(plan: &LogicalPlan) -> bool {
-    plan.max_rows().is_some_and(|rows| rows <= 1) || !plan.all_out_ref_exprs().is_empty() && is_aggregate(plan)
+    rows_max(plan).is_some_and(|rows| rows <= 1) || !plan.all_out_ref_exprs().is_empty() && is_aggregate(plan)
+}
+
+/// The most rows that a plan gives. DataFusion counts none for a `SELECT` without `FROM` where it is in a union.
+fn rows_max(plan: &LogicalPlan) -> Option<usize> {
+    match plan {
+        LogicalPlan::Union(union) => union.inputs.iter().map(|input| rows_max(input).map(|rows| rows.max(1))).sum(),
+        LogicalPlan::Distinct(distinct) => rows_max(distinct.input()),
+        LogicalPlan::Projection(Projection { input, .. }) | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => {
+            rows_max(input)
+        }
+        other => other.max_rows(),
+    }
 }
 
 /// DataFusion looks itself whether a correlated aggregate is by more than the correlation, and refuses it then.

@@ -106,7 +106,8 @@ pub fn find_object<'a>(
         return Ok(found);
     }
     let schema = search_path.first().map_or(thalweg_catalog::catalog::DEFAULT_SCHEMA, String::as_str);
-    catalog.resolve(schema, &name.name).map_err(|e| e.at(name.position))
+    let missing = |error: SqlError| SqlError { message: format!("relation \"{}\" does not exist", name.name), ..error };
+    catalog.resolve(schema, &name.name).map_err(|e| missing(e).at(name.position))
 }
 
 /// The connector of a `WITH` clause, taken out of its options.

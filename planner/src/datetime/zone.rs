@@ -42,6 +42,35 @@ impl SessionTimeZone {
         FixedOffset::east_opt(sign * (hours * 3600 + minutes * 60)).map(SessionTimeZone::Fixed)
     }
 
+    /// The zone that the setting `TimeZone` means by a text, and the text that it is shown as: a name, hours east of UTC, or a
+    /// zone as POSIX writes it, whose digits count westwards.
+    pub fn of_setting(text: &str) -> Option<(SessionTimeZone, String)> {
+        let text = text.trim();
+        if let Some(zone) = chrono_tz::TZ_VARIANTS.iter().find(|zone| zone.name().eq_ignore_ascii_case(text)) {
+            return Some((SessionTimeZone::Named(*zone), zone.name().to_string()));
+        }
+        if let Ok(hours) = text.parse::<f64>() {
+            let seconds = (hours.abs() <= 15.0).then_some((hours * 3600.0).round() as i32)?;
+            let zone = FixedOffset::east_opt(seconds).map(SessionTimeZone::Fixed)?;
+            return Some((zone, zone.name()));
+        }
+        let name_end = match text.strip_prefix('<') {
+            Some(rest) => rest.find('>')? + 2,
+            None => text.find(|c: char| !c.is_ascii_alphabetic())?,
+        };
+        let (sign, digits) = match text[name_end..].strip_prefix('-') {
+            Some(digits) => (1, digits),
+            None => (-1, text[name_end..].strip_prefix('+').unwrap_or(&text[name_end..])),
+        };
+        let (hours, minutes) = digits.split_once(':').unwrap_or((digits, "0"));
+        let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
+        if !(0..=15).contains(&hours) || !(0..60).contains(&minutes) {
+            return None;
+        }
+        let zone = FixedOffset::east_opt(sign * (hours * 3600 + minutes * 60)).map(SessionTimeZone::Fixed)?;
+        Some((zone, text.to_string()))
+    }
+
     /// The zone's name as `SHOW TimeZone` has it.
     pub fn name(&self) -> String {
         match self {

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 use std::any::Any;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
-use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
+use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType, json};
 
 /// The value as of this type; itself where its Arrow type says it all.
 pub(crate) fn to_type(value: Expr, sql_type: &SqlType) -> Expr {
@@ -105,10 +105,8 @@ impl ScalarUDFImpl for AsType {
 pub fn checked<'a>(text: &'a str, sql_type: &SqlType) -> SqlResult<Cow<'a, str>> {
     match sql_type {
         SqlType::Uuid => uuid(text).map(Cow::Owned).ok_or_else(|| invalid(text, sql_type)),
-        SqlType::Json | SqlType::Jsonb => match serde_json::from_str::<serde::de::IgnoredAny>(text) {
-            Ok(_) => Ok(Cow::Borrowed(text)),
-            Err(found) => Err(invalid(text, sql_type).with_detail(format!("{found}."))),
-        },
+        SqlType::Json => json::check(text).map(|()| Cow::Borrowed(text)),
+        SqlType::Jsonb => json::canonical(text).map(Cow::Owned),
         SqlType::Varchar(Some(limit)) => shortened(text, *limit as usize, sql_type).map(Cow::Borrowed),
         SqlType::Char(limit) => {
             let text = shortened(text, *limit as usize, sql_type)?;

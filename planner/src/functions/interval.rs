@@ -2,7 +2,9 @@
 
 use super::error;
 use arrow::array::{ArrayRef, AsArray, Decimal128Array, IntervalMonthDayNanoArray};
-use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimestampMicrosecondType};
+use arrow::datatypes::{
+    DataType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimestampMicrosecondType,
+};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use std::any::Any;
@@ -20,6 +22,8 @@ const MONTH_DAYS: i32 = 30;
 enum Operation {
     Between,
     Order,
+    Times,
+    Divided,
 }
 
 macro_rules! operation {
@@ -35,8 +39,11 @@ macro_rules! operation {
 operation!(between, Operation::Between, "From the second timestamp to the first, in whole days and the rest.");
 operation!(order, Operation::Order, "An interval's microseconds, 30 days to a month: what Postgres compares.");
 
+operation!(times, Operation::Times, "An interval so many times.");
+operation!(divided, Operation::Divided, "The part of an interval that a divisor gives.");
+
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    [between(), order()].iter().map(|function| function.as_ref().clone()).collect()
+    [between(), order(), times(), divided()].iter().map(|function| function.as_ref().clone()).collect()
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -61,6 +68,8 @@ impl ScalarUDFImpl for Interval {
         match self.operation {
             Operation::Between => "time_between",
             Operation::Order => "interval_order",
+            Operation::Times => "interval_times",
+            Operation::Divided => "interval_divided",
         }
     }
 
@@ -74,6 +83,10 @@ impl ScalarUDFImpl for Interval {
                 Ok(DataType::Interval(IntervalUnit::MonthDayNano))
             }
             (Operation::Order, [DataType::Interval(IntervalUnit::MonthDayNano)]) => Ok(DataType::Decimal128(38, 0)),
+            (
+                Operation::Times | Operation::Divided,
+                [interval @ DataType::Interval(IntervalUnit::MonthDayNano), DataType::Float64],
+            ) => Ok(interval.clone()),
             _ => super::wrong_types(self.name(), types),
         }
     }
@@ -93,6 +106,13 @@ impl ScalarUDFImpl for Interval {
                 let intervals = interval.as_primitive::<IntervalMonthDayNanoType>().iter();
                 Arc::new(intervals.map(|i| i.map(total_ns)).collect::<Decimal128Array>().with_precision_and_scale(38, 0)?)
             }
+            (operation, [interval, factor]) => {
+                let (intervals, factors) =
+                    (interval.as_primitive::<IntervalMonthDayNanoType>(), factor.as_primitive::<Float64Type>());
+                let divides = operation == Operation::Divided;
+                let both = intervals.iter().zip(factors).map(|(i, f)| i.zip(f).map(|(i, f)| scaled(i, f, divides)).transpose());
+                Arc::new(both.collect::<Result<IntervalMonthDayNanoArray>>()?)
+            }
             _ => return super::wrong_types(self.name(), &[]),
         };
         if is_scalar {
@@ -111,6 +131,29 @@ fn time_between(later: i64, earlier: i64) -> Result<IntervalMonthDayNano> {
     let us = later.checked_sub(earlier).ok_or_else(out_of_range)?;
     let days = i32::try_from(us / DAY_US).map_err(|_| out_of_range())?;
     Ok(IntervalMonthDayNano::new(0, days, us % DAY_US * 1_000))
+}
+
+/// Each part times the factor; what is left of a month goes to days and of a day to the time, as in Postgres.
+fn scaled(interval: IntervalMonthDayNano, factor: f64, divides: bool) -> Result<IntervalMonthDayNano> {
+    if divides && factor == 0.0 {
+        return Err(error(SqlError::new(SqlState::DivisionByZero, "division by zero")));
+    }
+    let by = |value: f64| if divides { value / factor } else { value * factor };
+    let (months, days) = (by(f64::from(interval.months)), by(f64::from(interval.days)));
+    let rest_days = rounded((months - months.trunc()) * f64::from(MONTH_DAYS));
+    let rest_us = rounded((days - days.trunc() + rest_days - rest_days.trunc()) * DAY_US as f64);
+    let us = (by(interval.nanoseconds as f64 / 1_000.0) + rest_us).round_ties_even();
+    let days = days.trunc() + rest_days.trunc();
+    let fits = |value: f64, limit: f64| value.is_finite() && value.abs() < limit;
+    if !fits(months, 2f64.powi(31)) || !fits(days, 2f64.powi(31)) || !fits(us, 2f64.powi(63) / 1_000.0) {
+        return Err(out_of_range());
+    }
+    Ok(IntervalMonthDayNano::new(months.trunc() as i32, days as i32, us as i64 * 1_000))
+}
+
+/// To microseconds of a second: what a division left behind them is no part of the value.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round_ties_even() / 1e6
 }
 
 fn total_ns(interval: IntervalMonthDayNano) -> i128 {

@@ -2,13 +2,16 @@
 
 pub(crate) mod arithmetic;
 pub mod assign;
+mod guarded;
 pub(crate) mod interval;
 mod now;
 mod pattern;
 pub(crate) mod read_time;
 mod rounded_time;
+mod series;
 pub(crate) mod single;
 mod sum;
+pub(crate) mod system_type;
 pub(crate) mod text;
 mod time_zone;
 mod to_char;
@@ -30,6 +33,8 @@ pub use window::{WindowExpr, WindowFunction, window_expr};
 pub(crate) fn register(state: &mut SessionState) {
     let scalars: Vec<ScalarUDF> = [
         window::functions(),
+        guarded::functions(),
+        series::functions(),
         assign::functions(),
         arithmetic::functions(),
         text::functions(),
@@ -41,6 +46,7 @@ pub(crate) fn register(state: &mut SessionState) {
         read_time::functions(),
         rounded_time::functions(),
         single::functions(),
+        system_type::functions(),
     ]
     .concat();
     for function in scalars {

@@ -2,7 +2,7 @@
 
 use super::error;
 use arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
-use arrow::datatypes::{DataType, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType};
 use chrono::{DateTime, Timelike};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::{encoding, string, unicode};
@@ -12,14 +12,16 @@ use datafusion::logical_expr::{
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
+use thalweg_catalog::types::NUMERIC_DEFAULT;
 use thalweg_catalog::{SqlError, SqlState, SqlType};
 
 /// What `version()` answers. Clients read the number behind the first word.
-pub const VERSION: &str = concat!("PostgreSQL 16.6 (Thalweg ", env!("CARGO_PKG_VERSION"), ")");
+pub const VERSION: &str = concat!("PostgreSQL 15.0 (Thalweg ", env!("CARGO_PKG_VERSION"), ")");
 
 /// Whether a cast to text must be ours.
 pub(crate) fn prints_differently(from: &DataType) -> bool {
-    matches!(from, DataType::Timestamp(TimeUnit::Microsecond, _) | DataType::Float32 | DataType::Float64)
+    let is_unsized_numeric = *from == DataType::Decimal128(NUMERIC_DEFAULT.0, NUMERIC_DEFAULT.1);
+    is_unsized_numeric || matches!(from, DataType::Timestamp(TimeUnit::Microsecond, _) | DataType::Float32 | DataType::Float64)
 }
 
 /// The function that casts to text.
@@ -109,6 +111,11 @@ fn print_value(array: &ArrayRef, row: usize, out: &mut String) -> Result<()> {
             if zone.is_some() {
                 out.push_str("+00");
             }
+        }
+        // Without a size a numeric shows the decimal places that it needs.
+        DataType::Decimal128(..) => {
+            let digits = array.as_primitive::<Decimal128Type>().value_as_string(row);
+            out.push_str(digits.trim_end_matches('0').trim_end_matches('.'));
         }
         other => return super::wrong_types("to_text", std::slice::from_ref(other)),
     }

@@ -105,7 +105,8 @@ impl<'a> Binder<'a> {
         let schema = self.scope.search_path.iter().find(|schema| !is_system(schema)).map_or(DEFAULT_SCHEMA, String::as_str);
         match self.scope.catalog.resolve(schema, table) {
             Ok(object) => self.source(object, Some(table.to_string())),
-            Err(error) => Err(error),
+            // It was looked for without a schema.
+            Err(error) => Err(SqlError { message: format!("relation \"{table}\" does not exist"), ..error }),
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod binder;
 pub(crate) mod casts;
+pub(crate) mod intervals;
 mod parameters;
 pub(crate) mod rules;
 

@@ -2,10 +2,12 @@
 
 use crate::errors::sql_error;
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Cast, Expr, LogicalPlan};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::scalar::ScalarValue;
+use std::collections::HashMap;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
 
 /// The most parameters that the protocol can carry.
@@ -14,20 +16,53 @@ const PARAMETERS_MAX: usize = 65_535;
 /// The types of a bound plan's parameters, by number: as declared, else as the plan uses them, else text.
 ///
 /// # Errors
-/// `42P02` for a parameter without a usable number.
+/// `42P02` for a parameter without a usable number, `42P18` for one that is counted but not used.
 pub fn parameter_types(plan: &LogicalPlan, declared: &[Option<SqlType>]) -> SqlResult<Vec<SqlType>> {
     let found = plan.get_parameter_fields().map_err(|e| sql_error(&e))?;
+    let searched = searched_arrays(plan).map_err(|e| sql_error(&e))?;
     let mut types: Vec<Option<SqlType>> = declared.to_vec();
+    let mut used = vec![false; types.len()];
     for (name, field) in found {
         let index = parameter_index(&name)?;
         if types.len() <= index {
             types.resize(index + 1, None);
+            used.resize(index + 1, false);
         }
+        used[index] = true;
         if types[index].is_none() {
-            types[index] = field.filter(|f| *f.data_type() != DataType::Null).and_then(|f| inferred_type(&f));
+            let by_field = field.filter(|f| *f.data_type() != DataType::Null).and_then(|f| inferred_type(&f));
+            types[index] = searched.get(&name).cloned().or(by_field);
         }
     }
-    Ok(types.into_iter().map(|t| t.unwrap_or(SqlType::Text)).collect())
+    match types.iter().zip(&used).position(|(found, used)| found.is_none() && !used) {
+        Some(unknown) => Err(SqlError::new(
+            SqlState::IndeterminateDatatype,
+            format!("could not determine data type of parameter ${}", unknown + 1),
+        )),
+        None => Ok(types.into_iter().map(|t| t.unwrap_or(SqlType::Text)).collect()),
+    }
+}
+
+/// The types of parameters that values are looked for in, `x = ANY ($1)`: arrays of the value's type.
+fn searched_arrays(plan: &LogicalPlan) -> datafusion::common::Result<HashMap<String, SqlType>> {
+    let mut found = HashMap::new();
+    plan.apply_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                if let Expr::ScalarFunction(call) = part
+                    && call.name() == "array_has"
+                    && let [Expr::Placeholder(array), value] = call.args.as_slice()
+                    && let Ok((_, field)) = value.to_field(&schema)
+                    && let Ok(item) = SqlType::from_field(&field)
+                {
+                    found.insert(array.id.clone(), SqlType::Array(Box::new(item)));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(found)
 }
 
 fn inferred_type(field: &arrow::datatypes::Field) -> Option<SqlType> {

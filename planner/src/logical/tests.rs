@@ -116,7 +116,7 @@ fn values_of_parameters_keep_their_types() {
     let sql = "select id from n where i8 >= $1 order by id limit $2";
     assert_eq!(with_values(sql, &[int8(1), int8(1)]).expect("rows"), ["integer", "1"]);
     assert_eq!(with_values("select $1", &[ScalarValue::Utf8(None)]).expect("rows"), ["text", "-"]);
-    assert_eq!(with_values("select $2::int", &[int4(1)]).map_err(|e| e.state.code()), Err("42P02"));
+    assert_eq!(with_values("select $2::int", &[int4(1)]).map_err(|e| e.state.code()), Err("42P18"));
 }
 
 fn stream(sql: &str) -> Result<String, SqlError> {

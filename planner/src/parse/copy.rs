@@ -131,7 +131,8 @@ fn copy_options(tokens: &mut Tokens<'_>, options: &mut CopyOptions) -> SqlResult
 
 /// One option in parentheses: `FORMAT csv`, `HEADER true`, ….
 fn copy_option(tokens: &mut Tokens<'_>, options: &mut CopyOptions) -> SqlResult<()> {
-    const KNOWN: [&str; 6] = ["format", "delimiter", "null", "header", "quote", "escape"];
+    const KNOWN: [&str; 9] =
+        ["format", "delimiter", "null", "header", "quote", "escape", "force_quote", "force_not_null", "force_null"];
     let word = tokens.column_label()?;
     match word.value.as_str() {
         "format" => {
@@ -164,7 +165,11 @@ fn copy_option(tokens: &mut Tokens<'_>, options: &mut CopyOptions) -> SqlResult<
                     .at(word.position));
             }
         }
-        name @ ("force_quote" | "force_not_null" | "force_null" | "on_error" | "default") => {
+        "force_quote" if tokens.accept_token(&Token::Mul) => options.force_quote = Some(vec![]),
+        "force_quote" => options.force_quote = Some(column_names(tokens)?),
+        "force_not_null" => options.force_not_null = column_names(tokens)?,
+        "force_null" => options.force_null = column_names(tokens)?,
+        name @ ("on_error" | "default") => {
             return Err(SqlError::unsupported(format!("COPY option \"{name}\" is not supported")).at(word.position));
         }
         other => {
@@ -174,6 +179,10 @@ fn copy_option(tokens: &mut Tokens<'_>, options: &mut CopyOptions) -> SqlResult<
         }
     }
     Ok(())
+}
+
+fn column_names(tokens: &mut Tokens<'_>) -> SqlResult<Vec<String>> {
+    Ok(tokens.word_list()?.into_iter().map(|word| word.value).collect())
 }
 
 fn copy_flag(tokens: &mut Tokens<'_>) -> SqlResult<bool> {
@@ -201,6 +210,12 @@ fn old_copy_option(tokens: &mut Tokens<'_>, options: &mut CopyOptions) -> SqlRes
         options.format = CopyFormat::Csv;
     } else if tokens.accept(&["header"]) {
         options.header = true;
+    } else if tokens.accept(&["force", "quote"]) {
+        options.force_quote = Some(if tokens.accept_token(&Token::Mul) { vec![] } else { plain_names(tokens)? });
+    } else if tokens.accept(&["force", "not", "null"]) {
+        options.force_not_null = plain_names(tokens)?;
+    } else if tokens.accept(&["force", "null"]) {
+        options.force_null = plain_names(tokens)?;
     } else if let Some(word) = tokens.peek_keyword()
         && ["delimiter", "delimiters", "null", "quote", "escape"].contains(&word.as_str())
     {
@@ -219,6 +234,10 @@ fn old_copy_option(tokens: &mut Tokens<'_>, options: &mut CopyOptions) -> SqlRes
     Ok(())
 }
 
+fn plain_names(tokens: &mut Tokens<'_>) -> SqlResult<Vec<String>> {
+    tokens.comma_separated(|t| t.word().map(|word| word.value))
+}
+
 fn check_copy_options(options: &CopyOptions) -> SqlResult<()> {
     for (name, value) in [("delimiter", &options.delimiter), ("quote", &options.quote), ("escape", &options.escape)] {
         if value.as_ref().is_some_and(|v| v.len() != 1) {
@@ -227,6 +246,10 @@ fn check_copy_options(options: &CopyOptions) -> SqlResult<()> {
     }
     if options.format != CopyFormat::Csv && (options.quote.is_some() || options.escape.is_some()) {
         return Err(SqlError::unsupported("COPY QUOTE and ESCAPE require CSV mode"));
+    }
+    let forces = options.force_quote.is_some() || !options.force_not_null.is_empty() || !options.force_null.is_empty();
+    if options.format != CopyFormat::Csv && forces {
+        return Err(SqlError::unsupported("COPY FORCE_QUOTE, FORCE_NOT_NULL and FORCE_NULL require CSV mode"));
     }
     if options.format == CopyFormat::Binary && (options.header || options.delimiter.is_some() || options.null.is_some()) {
         return Err(SqlError::syntax("cannot specify HEADER, DELIMITER or NULL in BINARY mode"));

@@ -57,6 +57,36 @@ pub(super) fn drop(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     Ok(Statement::Drop(DropObjects { kind, names, if_exists, cascade }))
 }
 
+/// `TRUNCATE [TABLE] [ONLY] a, b [RESTART IDENTITY]`. There are no identities to restart and no keys that refer to others.
+pub(super) fn truncate(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
+    tokens.expect(&["truncate"])?;
+    tokens.accept(&["table"]);
+    let names = tokens.comma_separated(|t| {
+        t.accept(&["only"]);
+        t.name()
+    })?;
+    if !tokens.accept(&["restart", "identity"]) {
+        tokens.accept(&["continue", "identity"]);
+    }
+    cascade(tokens);
+    Ok(Statement::Truncate(names))
+}
+
+/// `REFRESH MATERIALIZED VIEW [CONCURRENTLY] x [WITH DATA]`.
+pub(super) fn refresh(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
+    tokens.expect(&["refresh", "materialized", "view"])?;
+    tokens.accept(&["concurrently"]);
+    let name = tokens.name()?;
+    let position = tokens.position();
+    if tokens.accept(&["with", "no", "data"]) {
+        return Err(SqlError::unsupported("REFRESH MATERIALIZED VIEW … WITH NO DATA is not supported")
+            .with_hint("A materialized view always has its data.")
+            .at(position));
+    }
+    tokens.accept(&["with", "data"]);
+    Ok(Statement::Refresh(name))
+}
+
 /// `ALTER kind x RENAME TO y`, `ALTER SYSTEM SET x = y`.
 pub(super) fn alter(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     tokens.expect(&["alter"])?;
@@ -85,11 +115,11 @@ fn alter_system(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     }
     let position = tokens.position();
     if !set && tokens.accept(&["all"]) {
-        return Ok(Statement::Set(SetSetting { scope: SetScope::System, name: None, values: None, position }));
+        return Ok(Statement::Set(SetSetting { scope: SetScope::System, name: None, values: None, reset: true, position }));
     }
     let name = super::settings::setting_name(tokens)?;
     let values = if set { super::settings::assigned_values(tokens)? } else { None };
-    Ok(Statement::Set(SetSetting { scope: SetScope::System, name: Some(name), values, position }))
+    Ok(Statement::Set(SetSetting { scope: SetScope::System, name: Some(name), values, reset: !set, position }))
 }
 
 /// `COMMENT ON … IS …`.

@@ -2,6 +2,7 @@
 
 use super::objects;
 use super::tokens::Tokens;
+use crate::datetime::SessionTimeZone;
 use crate::statement::{DiscardTarget, Isolation, SetScope, SetSetting, Show, Statement, TransactionModes};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use thalweg_catalog::{ObjectKind, SqlError, SqlResult};
@@ -80,7 +81,9 @@ pub(super) fn set(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
         tokens.expect(&["session"])?;
     }
     let position = tokens.position();
-    let setting = |name: &str, values| Ok(Statement::Set(SetSetting { scope, name: Some(name.to_string()), values, position }));
+    let setting = |name: &str, values| {
+        Ok(Statement::Set(SetSetting { scope, name: Some(name.to_string()), values, reset: false, position }))
+    };
     if tokens.accept(&["time", "zone"]) {
         return setting("timezone", time_zone(tokens)?);
     }
@@ -126,7 +129,8 @@ fn time_zone(tokens: &mut Tokens<'_>) -> SqlResult<Option<Vec<String>>> {
         if tokens.accept(&["hour", "to"]) {
             tokens.expect(&["minute"])?;
         }
-        return Ok(Some(vec![text]));
+        // An interval counts eastwards, a zone that is written in digits westwards.
+        return Ok(Some(vec![SessionTimeZone::parse(&text).map_or(text, |zone| zone.name())]));
     }
     setting_value(tokens).map(|value| Some(vec![value]))
 }
@@ -171,7 +175,7 @@ pub(super) fn reset(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     } else {
         Some(setting_name(tokens)?)
     };
-    Ok(Statement::Set(SetSetting { scope: SetScope::Session, name, values: None, position }))
+    Ok(Statement::Set(SetSetting { scope: SetScope::Session, name, values: None, reset: true, position }))
 }
 
 /// `BEGIN`, `COMMIT`, `ROLLBACK`, `SAVEPOINT` and their like.

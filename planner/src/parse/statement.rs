@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use thalweg_catalog::{SqlError, SqlResult};
 
 /// First words of statements that Postgres has and this server has not, with what to do instead.
-const UNSUPPORTED: [(&str, &str); 27] = [
+const UNSUPPORTED: [(&str, &str); 25] = [
     ("analyze", "Statistics are kept without it."),
     ("call", "Use SELECT with a function."),
     ("checkpoint", "Checkpoints are made every second without it."),
@@ -21,11 +21,9 @@ const UNSUPPORTED: [(&str, &str); 27] = [
     ("lock", "Statements see one consistent moment without locks."),
     ("merge", "Use INSERT, UPDATE and DELETE."),
     ("reassign", "There are no roles yet."),
-    ("refresh", "Materialized views are always up to date."),
     ("reindex", "There are no indexes."),
     ("revoke", "There are no roles yet."),
     ("security", "There are no security labels."),
-    ("truncate", "Use DELETE FROM."),
     ("vacuum", "Storage is cleaned up without it."),
     ("use", "There is one database for each server."),
     ("kill", "Use a cancel request, or CANCEL JOB for a job."),
@@ -51,6 +49,8 @@ pub(super) fn statement(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
         "create" => create::create(tokens),
         "drop" => objects::drop(tokens),
         "alter" => objects::alter(tokens),
+        "truncate" => objects::truncate(tokens),
+        "refresh" => objects::refresh(tokens),
         "comment" => objects::comment(tokens),
         "explain" => explain(tokens),
         "describe" | "desc" => objects::describe(tokens),

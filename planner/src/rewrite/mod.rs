@@ -3,13 +3,16 @@
 //! `names` gives every output column the name that Postgres gives it, `windows` turns `TUMBLE` and `HOP` into subqueries,
 //! `precedence` regroups what the parser grouped wrongly, `refused` stops on clauses that would be read and then ignored, and the visitor here does small replacements.
 
+mod literals;
 mod names;
 mod parameters;
 mod precedence;
 mod refused;
+mod series;
 mod windows;
 
 use crate::errors::span_position;
+use crate::functions::system_type;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, Ident, ObjectName, ObjectNamePart, Query, SelectItem, Spanned, TableFactor, VisitMut, VisitorMut,
@@ -18,6 +21,7 @@ use std::ops::ControlFlow;
 use thalweg_catalog::{SqlError, SqlResult, SqlType};
 
 pub use names::{HIDDEN_SUFFIX, visible_name};
+pub use parameters::written_parameter_oids;
 pub(crate) use parameters::written_parameter_types;
 pub use windows::interval_micros;
 
@@ -58,6 +62,7 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        series::name_column(factor);
         refused::check_table_factor(factor)
             .and_then(|()| windows::rewrite(factor))
             .map_or_else(|e| ControlFlow::Break(Box::new(e)), ControlFlow::Continue)
@@ -83,24 +88,22 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
             }
             Ok(())
         }
-        Expr::Cast { kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, expr: inner, data_type, .. } => {
-            if let ast::DataType::Custom(name, _) = data_type {
-                strip_pg_catalog(name);
-            }
-            let position = span_position(inner.span());
-            if let Some(digits) = fraction_digits(data_type) {
-                let cast = std::mem::replace(expr, null());
-                *expr = call("rounded_time", vec![cast, number(digits)]);
-                return Ok(());
-            }
-            if let Some(replacement) = cast_to_carried_type(inner, data_type).map_err(|e| with_position(e, position))? {
-                *expr = replacement;
+        Expr::Cast { kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, .. } => rewrite_cast(expr),
+        Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. }) => {
+            if let Some(written_out) = literals::number(text)? {
+                *expr = written_out;
             }
             Ok(())
         }
         Expr::TypedString(ast::TypedString { data_type, value, .. }) => {
             if let Some(digits) = fraction_digits(data_type) {
                 *expr = rounded_text(value.clone(), data_type.clone(), digits);
+            }
+            Ok(())
+        }
+        Expr::Interval(interval) => {
+            if let Some(cast) = literals::clock_interval(interval) {
+                *expr = cast;
             }
             Ok(())
         }
@@ -138,6 +141,39 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
     }
 }
 
+/// A cast to a type that DataFusion does not know, or reads otherwise.
+fn rewrite_cast(expr: &mut Expr) -> SqlResult<()> {
+    let Expr::Cast { expr: inner, data_type, .. } = expr else { return Ok(()) };
+    if let ast::DataType::Custom(name, _) = data_type {
+        strip_pg_catalog(name);
+    }
+    let position = span_position(inner.span());
+    if let Some((name, carried)) = system_type::carried(data_type) {
+        *data_type = carried;
+        let cast = std::mem::replace(expr, null());
+        let name = Expr::Value(ast::Value::SingleQuotedString(name.to_string()).into());
+        *expr = call(system_type::NAME, vec![cast, name]);
+        return Ok(());
+    }
+    if let Some(digits) = fraction_digits(data_type) {
+        let cast = std::mem::replace(expr, null());
+        *expr = call("rounded_time", vec![cast, number(digits)]);
+        return Ok(());
+    }
+    if let Some(sized) = literals::sized(inner, data_type) {
+        *data_type = sized;
+        return Ok(());
+    }
+    if let Some(array) = literals::array(inner, data_type).map_err(|e| with_position(e, position))? {
+        *expr = array;
+        return Ok(());
+    }
+    if let Some(replacement) = cast_to_carried_type(inner, data_type).map_err(|e| with_position(e, position))? {
+        *expr = replacement;
+    }
+    Ok(())
+}
+
 fn with_position(error: SqlError, position: Option<usize>) -> SqlError {
     match position {
         Some(position) if error.position.is_none() => error.at(position),
@@ -158,6 +194,8 @@ fn replaced_call(function: &ast::Function) -> Option<Expr> {
             array: false,
             format: None,
         }),
+        "generate_series" => series::spread(function),
+        "unnest" => series::spread_within(function),
         "mod" => {
             let ast::FunctionArguments::List(list) = &function.args else { return None };
             let [left, right] = list.args.as_slice() else { return None };
@@ -196,10 +234,8 @@ fn fraction_digits(data_type: &mut ast::DataType) -> Option<i64> {
 /// `varchar(n)` or `char(n)` cuts what is too long.
 fn cast_to_carried_type(inner: &mut Expr, data_type: &ast::DataType) -> SqlResult<Option<Expr>> {
     use ast::DataType as T;
-    if !matches!(
-        data_type,
-        T::Uuid | T::JSON | T::JSONB | T::Varchar(Some(_)) | T::CharacterVarying(Some(_)) | T::Char(_) | T::Character(_)
-    ) {
+    if !matches!(data_type, T::Uuid | T::JSON | T::JSONB | T::Varchar(_) | T::CharacterVarying(_) | T::Char(_) | T::Character(_))
+    {
         return Ok(None);
     }
     let sql_type = crate::types::sql_type(data_type)?;

@@ -90,6 +90,12 @@ pub struct CopyOptions {
     pub quote: Option<String>,
     /// `ESCAPE 'c'`.
     pub escape: Option<String>,
+    /// `FORCE_QUOTE (columns)`: an empty list means all.
+    pub force_quote: Option<Vec<String>>,
+    /// `FORCE_NOT_NULL (columns)`.
+    pub force_not_null: Vec<String>,
+    /// `FORCE_NULL (columns)`.
+    pub force_null: Vec<String>,
 }
 
 /// The formats of `COPY`.

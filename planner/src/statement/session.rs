@@ -79,16 +79,18 @@ pub struct SetSetting {
     pub name: Option<String>,
     /// Its values as they were written, several for a list; none to reset it.
     pub values: Option<Vec<String>>,
+    /// Whether it was spelled `RESET`, which has a command tag of its own.
+    pub reset: bool,
     /// Where the name starts.
     pub position: usize,
 }
 
 impl SetSetting {
     pub(super) fn tag(&self) -> &'static str {
-        match (self.scope, &self.values) {
+        match (self.scope, self.reset) {
             (SetScope::System, _) => "ALTER SYSTEM",
-            (_, Some(_)) => "SET",
-            (_, None) => "RESET",
+            (_, false) => "SET",
+            (_, true) => "RESET",
         }
     }
 

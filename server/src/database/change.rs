@@ -9,7 +9,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use futures::StreamExt;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use thalweg_catalog::{CatalogObject, Delta, Epoch, ObjectId, SqlError, SqlResult, SqlState};
+use thalweg_catalog::{CatalogObject, Delta, Epoch, ErrorObject, ObjectId, SqlError, SqlResult, SqlState};
 use thalweg_executor::Reading;
 use thalweg_storage::state::RowCodec;
 
@@ -124,7 +124,8 @@ fn check_nulls(table: &CatalogObject, batch: &RecordBatch) -> SqlResult<()> {
                 SqlState::NotNullViolation,
                 format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", column.name, table.name),
             )
-            .with_detail(format!("Failing row contains ({}).", shown(batch.columns(), row))));
+            .with_detail(format!("Failing row contains ({}).", shown(batch.columns(), row)))
+            .about(ErrorObject { column: Some(column.name.clone()), ..object_of(table) }));
         }
     }
     Ok(())
@@ -193,6 +194,11 @@ fn taken(table: &CatalogObject, key: &[ArrayRef], row: usize) -> SqlError {
     let names: Vec<&str> = table.key().iter().map(|c| table.columns[*c].name.as_str()).collect();
     SqlError::new(SqlState::UniqueViolation, format!("duplicate key value violates unique constraint \"{}_pkey\"", table.name))
         .with_detail(format!("Key ({})=({}) already exists.", names.join(", "), shown(key, row)))
+        .about(ErrorObject { constraint: Some(format!("{}_pkey", table.name)), ..object_of(table) })
+}
+
+fn object_of(table: &CatalogObject) -> ErrorObject {
+    ErrorObject { schema: table.schema.clone(), table: table.name.clone(), ..ErrorObject::default() }
 }
 
 /// Reads a table with everything that has been committed to it.

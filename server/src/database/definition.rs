@@ -283,14 +283,14 @@ impl Database {
                 let lines: Vec<String> = outside
                     .iter()
                     .rev()
-                    .map(|d| format!("{} {} depends on {} {}", d.kind(), d.name, object.kind(), object.name))
+                    .map(|d| format!("{} depends on {}", described(d, search_path), described(object, search_path)))
                     .collect();
                 return Err(SqlError::new(
                     SqlState::DependentObjectsStillExist,
-                    format!("cannot drop {} {} because other objects depend on it", object.kind(), object.name),
+                    format!("cannot drop {} because other objects depend on it", described(object, search_path)),
                 )
                 .with_detail(lines.join("\n"))
-                .with_hint("Use DROP … CASCADE to drop the dependent objects too."));
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
             }
             going.extend(dependents);
             going.push(Arc::clone(object));
@@ -299,10 +299,10 @@ impl Database {
         going.sort_by_key(|o| std::cmp::Reverse(o.id));
         going.dedup_by_key(|o| o.id);
         let others: Vec<_> = going.iter().filter(|o| !wanted.iter().any(|w| w.id == o.id)).collect();
-        match &others[..] {
+        match others.as_slice() {
             [] => {}
-            [other] => notices.push(format!("drop cascades to {} {}", other.kind(), other.name)),
-            _ => notices.push(format!("drop cascades to {} other objects", others.len())),
+            [one] => notices.push(format!("drop cascades to {}", described(one, search_path))),
+            more => notices.push(format!("drop cascades to {} other objects", more.len())),
         }
         let ids: Vec<ObjectId> = going.iter().map(|o| o.id).collect();
         self.commit(&mut log, ids.iter().map(|id| CatalogChange::Drop(*id)).collect()).await?;
@@ -338,7 +338,9 @@ impl Database {
             }
             Err(error) => return Err(error),
         };
-        if object.kind() != kind {
+        // As in Postgres, ALTER TABLE renames views too.
+        let is_view = matches!(object.kind(), ObjectKind::View | ObjectKind::MaterializedView);
+        if object.kind() != kind && !(kind == ObjectKind::Table && is_view) {
             return Err(wrong_kind(object, kind).at(name.position));
         }
         let mut changes = vec![CatalogChange::Rename { id: object.id, name: to.to_string() }];
@@ -373,6 +375,14 @@ impl Database {
         }
         Ok(epoch)
     }
+}
+
+/// An object's kind and name, with its schema where that is not in the search path.
+pub fn described(object: &CatalogObject, search_path: &[String]) -> String {
+    if search_path.contains(&object.schema) {
+        return format!("{} {}", object.kind(), object.name);
+    }
+    format!("{} {}.{}", object.kind(), object.schema, object.name)
 }
 
 fn wrong_kind(object: &CatalogObject, wanted: ObjectKind) -> SqlError {

@@ -5,6 +5,7 @@ pub mod change;
 pub mod connectors;
 pub mod definition;
 pub mod open;
+pub(crate) mod producer;
 pub mod query;
 pub mod scan;
 pub mod source_scan;

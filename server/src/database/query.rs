@@ -1,18 +1,22 @@
 //! Queries that are read once: planned over the session's relations, run by DataFusion at one epoch.
 
+use super::producer::Producer;
 use super::scan::{KeptRelation, StatementRelations};
 use super::source_scan::BoundedSource;
 use super::{Database, engine_error, now_us};
 use crate::system::SystemRelations;
 use arrow::array::RecordBatch;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::DefaultTableSource;
 use datafusion::error::DataFusionError;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
-use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::scalar::ScalarValue;
 use futures::stream::{BoxStream, StreamExt};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use thalweg_catalog::{
     Catalog, CatalogObject, Column, Delta, Epoch, ObjectId, ObjectKind, SqlError, SqlResult, SqlState, SqlType,
@@ -103,8 +107,9 @@ impl Statement {
     /// What is wrong with it.
     pub fn plan(&self, query: &ast::Query, declared: &[Option<SqlType>]) -> SqlResult<(LogicalPlan, Vec<SqlType>)> {
         let relations = self.relation_source();
-        let query = &for_system(query);
-        let (bound, types) = self.planner.plan_with_parameters(query, &self.scope(&relations), declared)?;
+        let rewritten = &for_system(query);
+        let declared = with_dropped(declared, &placeholders(query), &placeholders(rewritten));
+        let (bound, types) = self.planner.plan_with_parameters(rewritten, &self.scope(&relations), &declared)?;
         Ok((bound.plan, types))
     }
 
@@ -132,9 +137,42 @@ impl Statement {
         self.relations.set_reading(reading);
         let state = self.planner.state();
         let physical = state.query_planner().create_physical_plan(&plan, state).await.map_err(|e| run_error(&e))?;
-        let stream = execute_stream(physical, state.task_ctx()).map_err(|e| run_error(&e))?;
-        Ok(stream.map(|batch| batch.map_err(|e| run_error(&e))).boxed())
+        let physical = yielding(physical).map_err(|e| run_error(&e))?;
+        Ok(Producer::start(physical, state.task_ctx())?.boxed())
     }
+}
+
+/// The plan with operators that give way to others after some batches. DataFusion's sources do, but one row of a source can be
+/// billions of a join: without this a cancel would not be heard, and other connections would wait.
+fn yielding(plan: Arc<dyn ExecutionPlan>) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+    let amplifies = |node: &Arc<dyn ExecutionPlan>| node.children().len() > 1 || node.name() == "UnnestExec";
+    let wrapped = plan.transform_up(|node| {
+        let is_amplifying = amplifies(&node);
+        Ok(if is_amplifying { Transformed::yes(Arc::new(CooperativeExec::new(node)) as _) } else { Transformed::no(node) })
+    })?;
+    Ok(wrapped.data)
+}
+
+/// The places, from 0, of the parameters in a query.
+fn placeholders(query: &ast::Query) -> BTreeSet<usize> {
+    let mut places = BTreeSet::new();
+    let _ = ast::visit_expressions(query, |expr| {
+        if let ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Placeholder(name), .. }) = expr {
+            places.extend(name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok()).and_then(|n| n.checked_sub(1)));
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    places
+}
+
+/// The declared types; a parameter that was left out when the query was made plannable may be anything.
+fn with_dropped(declared: &[Option<SqlType>], all: &BTreeSet<usize>, kept: &BTreeSet<usize>) -> Vec<Option<SqlType>> {
+    let mut declared = declared.to_vec();
+    for place in all.difference(kept) {
+        declared.resize(declared.len().max(place + 1), None);
+        declared[*place].get_or_insert(SqlType::Text);
+    }
+    declared
 }
 
 /// The query, made plannable if it reads the system's own relations: clients ask them in ways of their own.

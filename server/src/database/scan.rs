@@ -80,6 +80,11 @@ pub struct KeptRelation {
 }
 
 impl KeptRelation {
+    /// The relation that is read.
+    pub fn object(&self) -> &CatalogObject {
+        &self.object
+    }
+
     /// The relation, which the statement then reads.
     pub fn new(object: Arc<CatalogObject>, statement: Arc<StatementRelations>) -> KeptRelation {
         statement.wanted.lock().push(object.id);

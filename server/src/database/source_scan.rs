@@ -30,6 +30,11 @@ pub struct BoundedSource {
 }
 
 impl BoundedSource {
+    /// The source that is read.
+    pub fn object(&self) -> &CatalogObject {
+        &self.object
+    }
+
     /// The source.
     ///
     /// # Errors

@@ -41,6 +41,7 @@ pub enum Kind {
     Int2Vector,
     OidVector,
     Acl,
+    Void,
 }
 
 impl Kind {
@@ -94,6 +95,7 @@ impl Kind {
             Kind::Int2Vector => 22,
             Kind::OidVector => 30,
             Kind::Acl => 1034,
+            Kind::Void => 2278,
         }
     }
 
@@ -102,7 +104,7 @@ impl Kind {
         let list = |item: DataType| DataType::List(Arc::new(Field::new("item", item, true)));
         match self {
             Kind::Bool => DataType::Boolean,
-            Kind::Char | Kind::Name | Kind::Text | Kind::NodeTree => DataType::Utf8,
+            Kind::Char | Kind::Name | Kind::Text | Kind::NodeTree | Kind::Void => DataType::Utf8,
             Kind::Int2 => DataType::Int16,
             Kind::Int4 | Kind::Oid | Kind::Xid => DataType::Int32,
             Kind::Int8 => DataType::Int64,
@@ -114,7 +116,8 @@ impl Kind {
         }
     }
 
-    fn field(self, name: &str) -> Field {
+    /// A field of this type.
+    pub fn field(self, name: &str) -> Field {
         Field::new(name, self.arrow(), true)
             .with_metadata(HashMap::from([(OID_METADATA.to_string(), self.type_oid().to_string())]))
     }

@@ -4,6 +4,7 @@ use crate::wire::connections::Connections;
 use chrono::{DateTime, Utc};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::Documentation;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thalweg_catalog::{Catalog, Column, SqlResult};
@@ -28,6 +29,10 @@ pub struct SystemSnapshot {
     pub functions: Arc<Vec<FunctionInfo>>,
     /// All connections.
     pub activity: Vec<Activity>,
+    /// The session's prepared statements.
+    pub prepared: Vec<PreparedInfo>,
+    /// What `pg_notify` is called with: channels and payloads, for the session to send.
+    pub notified: Arc<Mutex<Vec<(String, String)>>>,
     /// Where other connections are cancelled and ended.
     pub connections: Option<Arc<Connections>>,
     /// Estimated rows and bytes of kept relations, by OID.
@@ -114,6 +119,19 @@ impl FunctionInfo {
         let by_name: BTreeMap<String, FunctionInfo> = all.map(|function| (function.name.clone(), function)).collect();
         by_name.into_values().collect()
     }
+}
+
+/// A prepared statement as `pg_prepared_statements` has it.
+#[derive(Clone, Debug)]
+pub struct PreparedInfo {
+    /// Its name.
+    pub name: String,
+    /// Its text.
+    pub statement: String,
+    /// The OIDs of its parameters' types.
+    pub parameter_types: Vec<u32>,
+    /// Whether `PREPARE` made it.
+    pub from_sql: bool,
 }
 
 /// A connection as `pg_stat_activity` has it.

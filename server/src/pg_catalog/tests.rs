@@ -159,6 +159,8 @@ pub(crate) fn snapshot() -> Arc<SystemSnapshot> {
             description: Some("Lowercases.".to_string()),
         }]),
         activity: vec![],
+        prepared: vec![],
+        notified: Arc::default(),
         connections: None,
         sizes: BTreeMap::from([(16384, RelationSize { rows: 3, bytes: 20_000 })]),
     })

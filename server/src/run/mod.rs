@@ -96,7 +96,7 @@ async fn run_one(
         }
         wait_for_end(database, &reads).await?;
     }
-    match session.execute(statement, vec![]).await? {
+    match session.execute(statement, vec![], &[]).await? {
         Outcome::Tag(_) | Outcome::Empty => Ok(()),
         Outcome::Rows { columns, mut rows, .. } | Outcome::CopyOut { columns, mut rows, .. } => {
             let mut printer = Printer::new(script.format, columns)?;
@@ -225,8 +225,8 @@ async fn print_changes(
     let prefix = format!("CREATE MATERIALIZED VIEW {name} AS ").chars().count();
     let shifted =
         |e: SqlError| SqlError { position: e.position.map(|p| p.saturating_sub(prefix).max(1) + statement.offset), ..e };
-    session.execute(&create, vec![]).await.map_err(shifted)?;
-    let outcome = session.execute(&parsed(&format!("SUBSCRIBE TO {name}"))?, vec![]).await?;
+    session.execute(&create, vec![], &[]).await.map_err(shifted)?;
+    let outcome = session.execute(&parsed(&format!("SUBSCRIBE TO {name}"))?, vec![], &[]).await?;
     let Outcome::Rows { columns, mut rows, .. } = outcome else { return Err(SqlError::internal("SUBSCRIBE gave no rows")) };
     // Of the epoch and the change, the change is shown, under its own name.
     let diff = ResultColumn::new("diff", SqlType::Int8);

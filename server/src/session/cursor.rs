@@ -18,10 +18,14 @@ pub struct Cursor {
     buffer: Vec<RecordBatch>,
     /// How many rows `buffer` has.
     buffered: usize,
-    /// The place of the next row in the buffer.
+    /// The place of the next row in the buffer: the row before it is the current one.
     position: usize,
+    /// Whether it stands behind the last row, so that none is current.
+    past_end: bool,
     scroll: bool,
     hold: bool,
+    /// Whether the transaction that it was declared in goes on: even if held, it is gone if that is rolled back.
+    new: bool,
     ended: bool,
     /// Whether rows never end: then a fetch waits for the first one only.
     endless: bool,
@@ -89,8 +93,10 @@ impl Cursor {
 
     async fn forward(&mut self, count: usize) -> SqlResult<Vec<RecordBatch>> {
         self.fill(self.position.saturating_add(count)).await?;
-        let to = self.position.saturating_add(count).min(self.buffered);
+        let wanted = self.position.saturating_add(count);
+        let to = wanted.min(self.buffered);
         let rows = self.slice(self.position, to)?;
+        self.past_end = to < wanted;
         self.position = to;
         self.forget();
         Ok(rows)
@@ -108,19 +114,21 @@ impl Cursor {
         };
         self.fill(place).await?;
         self.position = place.min(self.buffered);
+        self.past_end = place > self.buffered;
         if place == 0 || place > self.buffered { Ok(vec![]) } else { self.slice(place - 1, place) }
     }
 
     async fn backward(&mut self, count: usize) -> SqlResult<Vec<RecordBatch>> {
         self.must_scroll()?;
         // The current row is the one before `position`; going back gives those before it, nearest first.
-        let current = self.position.saturating_sub(1).min(self.buffered);
+        let current = if self.past_end { self.position } else { self.position.saturating_sub(1) };
         let from = current.saturating_sub(count);
         let mut rows = vec![];
         for place in (from..current).rev() {
             rows.extend(self.slice(place, place + 1)?);
         }
         self.position = if count > current { 0 } else { from + 1 };
+        self.past_end = false;
         Ok(rows)
     }
 
@@ -158,8 +166,10 @@ impl ClientSession {
             buffer: vec![],
             buffered: 0,
             position: 0,
+            past_end: false,
             scroll: declare.scroll == Some(true),
             hold: declare.hold,
+            new: self.transaction.is_some(),
             ended: false,
             endless,
         };
@@ -173,7 +183,8 @@ impl ClientSession {
         let batches = match direction {
             FetchDirection::Forward(count) if count > 0 => cursor.forward(count as usize).await?,
             FetchDirection::Forward(0) | FetchDirection::Relative(0) => {
-                cursor.slice(cursor.position.saturating_sub(1), cursor.position)?
+                let current = if cursor.past_end { cursor.position } else { cursor.position.saturating_sub(1) };
+                cursor.slice(current, cursor.position)?
             }
             FetchDirection::Forward(count) => cursor.backward(count.unsigned_abs() as usize).await?,
             FetchDirection::ForwardAll => cursor.forward(usize::MAX).await?,
@@ -215,8 +226,9 @@ impl ClientSession {
         }
     }
 
-    /// At the end of a transaction only held cursors stay.
-    pub(super) fn close_unheld_cursors(&mut self) {
-        self.cursors.retain(|_, cursor| cursor.hold);
+    /// At the end of a transaction only held cursors stay, and of those that it declared only if it was committed.
+    pub(super) fn end_cursors(&mut self, committed: bool) {
+        self.cursors.retain(|_, cursor| cursor.hold && (committed || !cursor.new));
+        self.cursors.values_mut().for_each(|cursor| cursor.new = false);
     }
 }

@@ -1,10 +1,10 @@
 //! Statements that change the catalog. Each runs in a task of its own, which a cancelled statement does not stop half-way.
 
 use super::ClientSession;
-use crate::database::definition::Created;
-use crate::wire::session::Outcome;
+use crate::database::definition::{Created, described};
+use crate::wire::session::{Notice, Outcome, Severity};
 use std::sync::Arc;
-use thalweg_catalog::{CatalogChange, ObjectKind, SqlError, SqlResult, SqlState};
+use thalweg_catalog::{CatalogChange, CatalogObject, ObjectKind, SqlError, SqlResult, SqlState};
 use thalweg_planner::bind::find_object;
 use thalweg_planner::statement::{CommentTarget, DropObjects, DropSchemas, JobReference, Name};
 use thalweg_planner::{ParsedStatement, Statement};
@@ -29,7 +29,8 @@ impl ClientSession {
     }
 
     fn created(&mut self, created: Created, tag: &str) -> Outcome {
-        self.note_all(created.notices);
+        let state = if created.created { SqlState::SuccessfulCompletion } else { SqlState::DuplicateTable };
+        created.notices.into_iter().for_each(|text| self.notice(Severity::Notice, state, text));
         Outcome::Tag(tag.to_string())
     }
 
@@ -57,8 +58,10 @@ impl ClientSession {
                 for object in inside.iter().rev() {
                     let name = Name { schema: Some(object.schema.clone()), name: object.name.clone(), position: word.position };
                     let one = DropObjects { kind: object.kind(), names: vec![name], if_exists: true, cascade: true };
-                    self.drop_objects(&one, "").await?;
+                    let (database, path) = (Arc::clone(&self.database), self.search_path());
+                    Self::apart(async move { database.drop_objects(&one, &path).await }).await?;
                 }
+                self.note_cascade(&inside);
             }
             let (database, name) = (Arc::clone(&self.database), word.value.clone());
             Self::apart(async move { database.change_catalog(vec![CatalogChange::DropSchema(name)]).await }).await?;
@@ -66,16 +69,43 @@ impl ClientSession {
         Ok(Outcome::Tag("DROP SCHEMA".into()))
     }
 
+    /// Says what went with a schema.
+    fn note_cascade(&mut self, gone: &[Arc<CatalogObject>]) {
+        let path = self.search_path();
+        let lines: Vec<String> = gone.iter().map(|o| format!("drop cascades to {}", described(o, &path))).collect();
+        match lines.as_slice() {
+            [] => {}
+            [one] => self.notice(Severity::Notice, SqlState::SuccessfulCompletion, one.as_str()),
+            more => {
+                let text = format!("drop cascades to {} other objects", more.len());
+                let message = SqlError::new(SqlState::SuccessfulCompletion, text).with_detail(more.join("\n"));
+                self.notices.push(Notice { severity: Severity::Notice, message });
+            }
+        }
+    }
+
     pub(super) async fn create_schema(&mut self, name: &str, position: usize, if_not_exists: bool) -> SqlResult<Outcome> {
         let taken = self.database.catalog().has_schema(name);
         if taken && if_not_exists {
-            self.note_all(vec![format!("schema \"{name}\" already exists, skipping")]);
+            self.notice(Severity::Notice, SqlState::DuplicateSchema, format!("schema \"{name}\" already exists, skipping"));
         } else {
             let (database, name) = (Arc::clone(&self.database), name.to_string());
             let made = Self::apart(async move { database.change_catalog(vec![CatalogChange::CreateSchema(name)]).await }).await;
             made.map_err(|e| e.at(position))?;
         }
         Ok(Outcome::Tag("CREATE SCHEMA".into()))
+    }
+
+    /// Waits until a materialized view has everything that was written by now.
+    pub(super) async fn refresh(&mut self, name: &Name) -> SqlResult<Outcome> {
+        let catalog = self.database.catalog();
+        let object = find_object(name, &catalog, &self.search_path())?;
+        if object.kind() != ObjectKind::MaterializedView {
+            let message = format!("\"{}\" is not a materialized view", object.name);
+            return Err(SqlError::new(SqlState::WrongObjectType, message));
+        }
+        self.seen = self.seen.max(self.database.flush().await?);
+        Ok(Outcome::Tag("REFRESH MATERIALIZED VIEW".into()))
     }
 
     pub(super) async fn rename(&mut self, statement: &Statement) -> SqlResult<Outcome> {

@@ -10,6 +10,8 @@ pub mod cursor;
 mod definition;
 pub mod explain;
 pub mod factory;
+mod notify;
+mod origins;
 mod prepared;
 pub mod read;
 mod set;
@@ -25,6 +27,7 @@ use crate::database::query::Statement as Running;
 use crate::pg_catalog::snapshot::FunctionInfo;
 use crate::system::SystemRelations;
 use crate::wire::connections::Connections;
+use crate::wire::parameter::parameter_type;
 use crate::wire::session::{
     ConnectionInfo, Notice, Outcome, PreparedStatements, ResultColumn, RowTag, Session, Severity, StatementDescription,
     TransactionStatus,
@@ -36,6 +39,7 @@ use datafusion::execution::FunctionRegistry;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
 use datafusion::scalar::ScalarValue;
+use notify::Deed;
 use settings::SessionSettings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,12 +63,16 @@ pub struct ClientSession {
     notices: Vec<Notice>,
     /// What `set_config` set while the last statement's rows were made.
     set_config: Arc<parking_lot::Mutex<Vec<snapshot::SettingChange>>>,
+    /// What `pg_notify` was called with while the last statement's rows were made.
+    notified: Arc<parking_lot::Mutex<Vec<(String, String)>>>,
     /// What `COPY … FROM STDIN` has written, to be taken over when it is over.
     copied: Arc<parking_lot::Mutex<Vec<write::Copied>>>,
     /// DataFusion's state for the settings that it was made with: it is costly to make.
     planning: Option<Planning>,
     /// Whether statements of the request commit together at its end.
     together: bool,
+    /// The types that the parameters of the statement that runs were described with.
+    param_types: Vec<Option<SqlType>>,
     /// The newest epoch that the session has written or read at: it never sees less again.
     seen: Epoch,
 }
@@ -87,6 +95,7 @@ impl ClientSession {
         for (name, value) in &info.settings {
             settings.set(name, Some(value))?;
         }
+        settings.start();
         Ok(ClientSession {
             database,
             connections,
@@ -99,9 +108,11 @@ impl ClientSession {
             cursors: BTreeMap::new(),
             notices: vec![],
             set_config: Arc::default(),
+            notified: Arc::default(),
             copied: Arc::default(),
             planning: None,
             together: false,
+            param_types: vec![],
             seen: Epoch(0),
         })
     }
@@ -197,6 +208,8 @@ impl ClientSession {
             }
             Statement::Drop(drop) => self.drop_objects(drop, tag).await,
             Statement::DropSchema(drop) => self.drop_schemas(drop).await,
+            Statement::Truncate(names) => self.truncate(names).await,
+            Statement::Refresh(name) => self.refresh(name).await,
             Statement::Rename { .. } => self.rename(statement).await,
             Statement::Comment { target, comment } => self.comment(target, comment.clone()).await,
             Statement::Explain(explain) => self.explain(explain),
@@ -210,7 +223,12 @@ impl ClientSession {
             Statement::ReleaseSavepoint(name) => self.release_savepoint(name),
             Statement::RollbackTo(name) => self.rollback_to(name),
             Statement::SetTransaction(modes) => {
-                self.set_modes(modes)?;
+                if self.in_block() {
+                    self.set_modes(modes)?;
+                } else {
+                    let text = "SET TRANSACTION can only be used in transaction blocks";
+                    self.notice(Severity::Warning, SqlState::NoActiveSqlTransaction, text);
+                }
                 Ok(Outcome::Tag("SET".into()))
             }
             Statement::SetSessionCharacteristics(modes) => self.set_session_modes(modes),
@@ -221,11 +239,9 @@ impl ClientSession {
             Statement::Execute { name, values } => self.run_prepared(&name.value, values).await,
             Statement::Deallocate(name) => self.deallocate(name.as_ref().map(|n| n.value.as_str())),
             Statement::Discard(target) => self.discard(*target),
-            // Nothing notifies yet; poolers send these to clean a connection up.
-            Statement::Listen(_) => Err(SqlError::unsupported("LISTEN is not supported")
-                .with_hint("SUBSCRIBE to a table or materialized view to be told of changes.")),
-            Statement::Notify { .. } => Err(SqlError::unsupported("NOTIFY is not supported")),
-            Statement::Unlisten(_) => Ok(Outcome::Tag(tag.into())),
+            Statement::Listen(channel) => self.listen(Deed::Listen(channel.clone()), tag),
+            Statement::Notify { channel, payload } => self.notify(channel, payload, tag),
+            Statement::Unlisten(channel) => self.listen(Deed::Unlisten(channel.clone()), tag),
             Statement::Copy(copy) => self.copy(copy, &params).await,
             Statement::Subscribe(subscribe) => self.subscribe(subscribe).await,
             Statement::Flush => {
@@ -238,14 +254,16 @@ impl ClientSession {
     }
 
     fn describe_statement(&mut self, parsed: &ParsedStatement, param_oids: &[u32]) -> SqlResult<StatementDescription> {
-        let declared: Vec<Option<SqlType>> = param_oids.iter().map(|oid| SqlType::from_oid(*oid)).collect();
+        let declared = declared_types(param_oids);
         let none = |columns: Option<Vec<ResultColumn>>| StatementDescription { params: vec![], columns };
         Ok(match &parsed.statement {
             Statement::Query(query) => {
                 let running = self.running();
                 let (plan, types) = running.plan(query, &declared)?;
-                let columns = read::plan_columns(&running.describe(&plan)?, &plan);
-                StatementDescription { params: types.iter().map(SqlType::oid).collect(), columns: Some(columns) }
+                let columns = self.with_origins(read::plan_columns(&running.describe(&plan)?, &plan), query, &plan);
+                let oids = thalweg_planner::written_parameter_oids(query);
+                let params = types.iter().enumerate().map(|(place, t)| oids.get(&place).copied().unwrap_or_else(|| t.oid()));
+                StatementDescription { params: params.collect(), columns: Some(columns) }
             }
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
                 self.describe_change(&parsed.statement, &declared)?
@@ -283,7 +301,8 @@ impl Session for ClientSession {
         self.describe_statement(statement, param_oids).map_err(|e| shifted(e, statement.offset))
     }
 
-    async fn execute(&mut self, statement: &ParsedStatement, params: Vec<ScalarValue>) -> SqlResult<Outcome> {
+    async fn execute(&mut self, statement: &ParsedStatement, params: Vec<ScalarValue>, param_oids: &[u32]) -> SqlResult<Outcome> {
+        self.param_types = declared_types(param_oids);
         self.take_set_config();
         self.take_copied();
         self.check_allowed(&statement.statement)?;
@@ -291,6 +310,10 @@ impl Session for ClientSession {
             self.transaction = Some(Transaction::new(false, &self.settings));
         }
         self.dispatch(statement, params).await.map_err(|e| shifted(e, statement.offset))
+    }
+
+    fn join_request(&mut self) {
+        self.together = true;
     }
 
     fn fail(&mut self, _error: &SqlError) {
@@ -361,6 +384,11 @@ impl Session for ClientSession {
         };
         std::mem::take(&mut self.notices).into_iter().filter(|n| n.severity >= least).collect()
     }
+}
+
+/// The types that parameters of these OIDs are carried as; none where the client leaves it to the server.
+fn declared_types(param_oids: &[u32]) -> Vec<Option<SqlType>> {
+    param_oids.iter().map(|oid| if matches!(oid, 0 | 705) { None } else { parameter_type(*oid) }).collect()
 }
 
 /// The error with its position counted in the whole text that the statement stands in.

@@ -48,6 +48,7 @@ impl ClientSession {
                 .with_detail(format!("Expected {} parameters but got {}.", prepared.description.params.len(), values.len())));
         }
         let params = self.constants(values, &prepared.description.params).await?;
+        self.param_types = super::declared_types(&prepared.description.params);
         Box::pin(self.dispatch(statement, params)).await
     }
 }

@@ -1,6 +1,6 @@
 //! Queries, and values that stand in statements.
 
-use super::ClientSession;
+use super::{ClientSession, origins};
 use crate::database::query::Rows;
 use crate::wire::session::{Outcome, ResultColumn, RowTag};
 use arrow::datatypes::FieldRef;
@@ -8,7 +8,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 use std::sync::Arc;
-use thalweg_catalog::{Column, SqlError, SqlResult, SqlType};
+use thalweg_catalog::{CatalogObject, Column, ObjectKind, SqlError, SqlResult, SqlType};
 use thalweg_planner::ast;
 
 /// The result columns of a query's columns.
@@ -27,15 +27,45 @@ pub fn plan_columns(columns: &[Column], plan: &LogicalPlan) -> Vec<ResultColumn>
     }
 }
 
+fn folded(ident: &ast::Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+}
+
+fn from_origin((column, origin): (ResultColumn, Option<origins::Origin>)) -> ResultColumn {
+    match origin {
+        Some((table, place)) => column.from_relation(table, place),
+        None => column,
+    }
+}
+
+/// The columns as those of the same names in a relation.
+pub(super) fn from_object(columns: Vec<ResultColumn>, object: &CatalogObject) -> Vec<ResultColumn> {
+    columns
+        .into_iter()
+        .map(|column| {
+            let origin = origins::place_in(object, &column.name);
+            from_origin((column, origin))
+        })
+        .collect()
+}
+
 impl ClientSession {
     /// Runs a query; its columns, and its rows as they come.
     pub(super) async fn rows(&mut self, query: &ast::Query, params: &[ScalarValue]) -> SqlResult<(Vec<ResultColumn>, Rows)> {
         let running = self.running();
-        let declared: Vec<Option<SqlType>> = params.iter().map(|value| SqlType::from_arrow(&value.data_type()).ok()).collect();
+        let declared = self.declared(params);
         let (plan, _) = running.plan(query, &declared)?;
-        let columns = self.with_origins(plan_columns(&running.describe(&plan)?, &plan), query);
+        let columns = self.with_origins(plan_columns(&running.describe(&plan)?, &plan), query, &plan);
         let rows = running.run(plan, params).await?;
         Ok((columns, rows))
+    }
+
+    /// The types of these parameters: as they were described, which their values alone don't tell.
+    pub(super) fn declared(&self, params: &[ScalarValue]) -> Vec<Option<SqlType>> {
+        if params.len() == self.param_types.len() {
+            return self.param_types.clone();
+        }
+        params.iter().map(|value| SqlType::from_arrow(&value.data_type()).ok()).collect()
     }
 
     pub(super) async fn query(&mut self, query: &ast::Query, params: &[ScalarValue]) -> SqlResult<Outcome> {
@@ -43,30 +73,42 @@ impl ClientSession {
         Ok(Outcome::Rows { columns, rows, tag: RowTag::Counted("SELECT") })
     }
 
-    /// The columns with where they come from, for a query over one relation of the catalog: drivers ask for that.
-    fn with_origins(&self, columns: Vec<ResultColumn>, query: &ast::Query) -> Vec<ResultColumn> {
-        let ast::SetExpr::Select(select) = query.body.as_ref() else { return columns };
-        let [from] = select.from.as_slice() else { return columns };
-        let ast::TableFactor::Table { name, .. } = &from.relation else { return columns };
-        if !from.joins.is_empty() || name.0.len() != 1 {
-            return columns;
+    /// The columns with where they come from: drivers ask for that.
+    pub(super) fn with_origins(&self, columns: Vec<ResultColumn>, query: &ast::Query, plan: &LogicalPlan) -> Vec<ResultColumn> {
+        match self.view_of(query) {
+            // A view is bound as its query: what comes from it is its own column all the same.
+            Some(None) => columns,
+            Some(Some(view)) => from_object(columns, &view),
+            None => {
+                let origins = origins::origins(plan);
+                if origins.len() != columns.len() {
+                    return columns;
+                }
+                columns.into_iter().zip(origins).map(from_origin).collect()
+            }
         }
-        let name = name.0[0].as_ident().map(|i| if i.quote_style.is_some() { i.value.clone() } else { i.value.to_lowercase() });
+    }
+
+    /// The one view that a query reads and nothing else, none in it if there are more relations; none if there is no view.
+    fn view_of(&self, query: &ast::Query) -> Option<Option<Arc<CatalogObject>>> {
+        let mut names = vec![];
+        let _ = ast::visit_relations(query, |name| {
+            names.push(name.clone());
+            std::ops::ControlFlow::<()>::Continue(())
+        });
         let catalog = self.database.catalog();
         let path = self.search_path();
-        let Some(object) = name.and_then(|name| path.iter().find_map(|schema| catalog.find(schema, &name).map(Arc::clone)))
-        else {
-            return columns;
+        let find = |name: &ast::ObjectName| {
+            let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident()).map(folded).collect();
+            match parts.as_slice() {
+                [name] => path.iter().find_map(|schema| catalog.find(schema, name).map(Arc::clone)),
+                [.., schema, name] => catalog.find(schema, name).map(Arc::clone),
+                [] => None,
+            }
         };
-        let origin = |column: ResultColumn| match object
-            .columns
-            .iter()
-            .position(|c| c.name == column.name && c.sql_type == column.sql_type)
-        {
-            Some(place) => column.from_relation(object.id.0, place as i16 + 1),
-            None => column,
-        };
-        columns.into_iter().map(origin).collect()
+        let view = names.iter().filter_map(find).find(|object| object.kind() == ObjectKind::View)?;
+        let is_alone = names.len() == 1 && matches!(query.body.as_ref(), ast::SetExpr::Select(_));
+        Some(is_alone.then_some(view))
     }
 
     /// The values of constant expressions, as these types.

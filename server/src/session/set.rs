@@ -1,13 +1,14 @@
 //! `SET`, `RESET` and `DISCARD`.
 
 use super::ClientSession;
+use super::notify::Deed;
 use crate::wire::session::{Outcome, Severity};
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 use thalweg_planner::statement::{DiscardTarget, SetScope, SetSetting, TransactionModes};
 
 impl ClientSession {
     pub(super) async fn set(&mut self, set: &SetSetting) -> SqlResult<Outcome> {
-        let tag = if set.values.is_some() { "SET" } else { "RESET" };
+        let tag = if set.reset { "RESET" } else { "SET" };
         if set.scope == SetScope::System {
             return Err(SqlError::unsupported("settings of the process can't be changed while it runs")
                 .with_hint("Give them as flags, in the environment or in the configuration file: see thalweg.settings.")
@@ -18,10 +19,10 @@ impl ClientSession {
             return Ok(Outcome::Tag(tag.into()));
         }
         match &set.name {
-            None => drop(self.settings.reset_all()),
+            None => self.settings.reset_all(),
             Some(name) => {
                 let value = set.value();
-                self.settings.set(name, value.as_deref()).map_err(|e| e.at(set.position))?;
+                self.settings.set(name, value.as_deref())?;
                 if set.scope == SetScope::Local
                     && let Some(transaction) = &mut self.transaction
                 {
@@ -63,7 +64,8 @@ impl ClientSession {
                 }
                 self.cursors.clear();
                 self.prepared.clear();
-                drop(self.settings.reset_all());
+                self.carry_out(vec![Deed::Unlisten(None)]);
+                self.settings.reset_all();
                 "DISCARD ALL"
             }
             DiscardTarget::Plans => "DISCARD PLANS",

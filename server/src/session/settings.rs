@@ -1,7 +1,8 @@
 //! A session's settings: what `SET` and `SHOW` know. Every setting that can be set has an effect, or is one of those whose
 //! only useful value is the one that it has.
 
-use crate::wire::settings::{ByteaOutput, OutputSettings};
+use crate::wire::settings::{ByteaOutput, IntervalStyle, OutputSettings};
+use crate::wire::value::parse::boolean;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use thalweg_catalog::catalog::SYSTEM_SCHEMAS;
@@ -60,6 +61,7 @@ static KNOWN: &[Known] = &[
     known("backslash_quote", "safe_encoding", Kind::Words(&["safe_encoding"]), "how \\' is read"),
     known("bytea_output", "hex", Kind::Words(&["hex", "escape"]), "how bytea is shown"),
     told("client_encoding", "UTF8", Kind::Words(&["UTF8", "UTF-8", "UNICODE"]), "the encoding of text to the client"),
+    known("check_function_bodies", "on", Kind::Switch, "there are no functions of users whose bodies could be checked"),
     known(
         "client_min_messages",
         "notice",
@@ -67,6 +69,9 @@ static KNOWN: &[Known] = &[
         "the least grave message that is sent",
     ),
     told("DateStyle", "ISO, MDY", Kind::DateStyle, "how dates are shown"),
+    known("default_table_access_method", "heap", Kind::Words(&["heap"]), "how tables are kept"),
+    known("default_tablespace", "", Kind::Words(&[""]), "there is one place for all tables"),
+    known("default_transaction_deferrable", "off", Kind::Words(OFF), "reads never wait for writers"),
     known(
         "default_transaction_isolation",
         "read committed",
@@ -80,7 +85,12 @@ static KNOWN: &[Known] = &[
     known("idle_in_transaction_session_timeout", "0", Kind::Words(&["0"]), "an idle transaction may stay open for any time"),
     told("in_hot_standby", "off", Kind::Fixed, "never a standby"),
     told("integer_datetimes", "on", Kind::Fixed, "times are whole microseconds"),
-    told("IntervalStyle", "postgres", Kind::Words(&["postgres"]), "how intervals are shown"),
+    told(
+        "IntervalStyle",
+        "postgres",
+        Kind::Words(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
+        "how intervals are shown",
+    ),
     told("is_superuser", "on", Kind::Fixed, "there are no roles yet"),
     known("jit", "off", Kind::Words(OFF), "expressions are vectorised instead"),
     known("lc_collate", "C", Kind::Fixed, "text orders by its bytes"),
@@ -127,12 +137,24 @@ fn find(name: &str) -> Option<&'static Known> {
 pub struct SessionSettings {
     /// What differs from the default, by the setting's own name; names with a dot are the client's own.
     values: BTreeMap<String, String>,
+    /// The values that `RESET` goes back to, where they differ from the default: what the client asked for when it connected.
+    start: BTreeMap<String, String>,
 }
 
 impl SessionSettings {
     /// The settings of a user before anything was set.
     pub fn of_user(user: &str) -> SessionSettings {
-        SessionSettings { values: BTreeMap::from([("session_authorization".to_string(), user.to_string())]) }
+        let values = BTreeMap::from([("session_authorization".to_string(), user.to_string())]);
+        SessionSettings { start: values.clone(), values }
+    }
+
+    /// The session starts with what is set by now: `RESET` goes back to it.
+    pub fn start(&mut self) {
+        self.start = self.values.clone();
+    }
+
+    fn reset_value(&self, known: &Known) -> String {
+        self.start.get(known.name).cloned().unwrap_or_else(|| known.default.to_string())
     }
 
     /// The value of a setting.
@@ -170,8 +192,7 @@ impl SessionSettings {
             return Ok(None);
         };
         let value = match value {
-            None => known.default.to_string(),
-            Some(value) if value.eq_ignore_ascii_case("default") => known.default.to_string(),
+            None => self.reset_value(known),
             Some(value) => checked(known, value)?,
         };
         self.values.insert(known.name.to_string(), value.clone());
@@ -179,18 +200,8 @@ impl SessionSettings {
     }
 
     /// Resets everything that was set.
-    pub fn reset_all(&mut self) -> Vec<(String, String)> {
-        let user = self.values.get("session_authorization").cloned();
-        let changed: Vec<String> = std::mem::take(&mut self.values).into_keys().collect();
-        if let Some(user) = user {
-            self.values.insert("session_authorization".into(), user);
-        }
-        let told = |name: String| {
-            find(&name)
-                .filter(|k| k.reported && k.name != "session_authorization")
-                .map(|k| (k.name.to_string(), k.default.to_string()))
-        };
-        changed.into_iter().filter_map(told).collect()
+    pub fn reset_all(&mut self) {
+        self.values = self.start.clone();
     }
 
     /// What differs in `self` of what clients are told, against `other`.
@@ -272,7 +283,7 @@ impl SessionSettings {
     /// The session's time zone.
     pub fn time_zone(&self) -> SessionTimeZone {
         let name = self.get("TimeZone").unwrap_or_default();
-        SessionTimeZone::parse(&name).unwrap_or(OutputSettings::default().time_zone)
+        SessionTimeZone::of_setting(&name).map_or(OutputSettings::default().time_zone, |(zone, _)| zone)
     }
 
     /// What encoders need.
@@ -282,6 +293,8 @@ impl SessionSettings {
             time_zone: self.time_zone(),
             bytea_output: if escape { ByteaOutput::Escape } else { ByteaOutput::Hex },
             extra_float_digits: self.get("extra_float_digits").ok().and_then(|v| v.parse().ok()).unwrap_or(1),
+            interval_style: IntervalStyle::parse(&self.get("IntervalStyle").unwrap_or_default())
+                .unwrap_or(OutputSettings::default().interval_style),
         }
     }
 
@@ -296,6 +309,15 @@ impl SessionSettings {
             target_partitions: self.get("target_partitions").ok().and_then(|v| v.parse().ok()).unwrap_or(2),
             ..thalweg_planner::SessionSettings::default()
         }
+    }
+}
+
+/// A duration in the largest unit that it is a whole number of.
+fn shown_duration(ms: u64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms")];
+    match units.into_iter().find(|(length, _)| ms.is_multiple_of(*length)) {
+        Some((length, unit)) if ms > 0 => format!("{}{unit}", ms / length),
+        _ => "0".into(),
     }
 }
 
@@ -326,7 +348,7 @@ fn checked(known: &Known, value: &str) -> SqlResult<String> {
     Ok(match known.kind {
         Kind::Fixed => {
             return Err(SqlError::new(
-                SqlState::ObjectNotInPrerequisiteState,
+                SqlState::CantChangeRuntimeParam,
                 format!("parameter \"{}\" cannot be changed", known.name),
             ));
         }
@@ -340,10 +362,11 @@ fn checked(known: &Known, value: &str) -> SqlResult<String> {
             })?;
             if known.name == "client_encoding" { "UTF8".into() } else { (*word).to_string() }
         }
-        Kind::Switch => match text.to_lowercase().as_str() {
-            "on" | "true" | "yes" | "1" => "on".into(),
-            "off" | "false" | "no" | "0" => "off".into(),
-            _ => return Err(invalid()),
+        Kind::Switch => match boolean(text) {
+            Ok(on) => if on { "on" } else { "off" }.into(),
+            Err(_) => {
+                return Err(SqlError::invalid_parameter(format!("parameter \"{}\" requires a Boolean value", known.name)));
+            }
         },
         Kind::Number(least, most) => {
             let number: i64 = text.parse().map_err(|_| invalid())?;
@@ -357,9 +380,9 @@ fn checked(known: &Known, value: &str) -> SqlResult<String> {
         }
         Kind::Duration => {
             let ms = parse_duration_ms(text).ok_or_else(invalid)?;
-            if ms == 0 { "0".into() } else { format!("{ms}ms") }
+            shown_duration(ms)
         }
-        Kind::TimeZone => SessionTimeZone::parse(text).ok_or_else(invalid)?.name(),
+        Kind::TimeZone => SessionTimeZone::of_setting(text).ok_or_else(invalid)?.1,
         Kind::DateStyle => {
             let parts: Vec<String> = text.split(',').map(|p| p.trim().to_uppercase()).collect();
             if parts.iter().any(|p| !["ISO", "MDY"].contains(&p.as_str())) {

@@ -3,13 +3,15 @@
 use super::ClientSession;
 use super::settings::SessionSettings;
 use crate::pg_catalog::SystemSnapshot;
-use crate::pg_catalog::snapshot::{Activity, FunctionInfo, SettingInfo, Settings, SystemRelation};
+use crate::pg_catalog::snapshot::{Activity, FunctionInfo, PreparedInfo, SettingInfo, Settings, SystemRelation};
 use crate::system;
+use crate::wire::session::Prepared;
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thalweg_catalog::{Catalog, SqlResult};
+use thalweg_planner::ParsedStatement;
 
 /// Settings as `current_setting` and `set_config` see them while a statement runs. What is set shows at once, and reaches the
 /// session when the statement is over.
@@ -61,6 +63,15 @@ impl Settings for StatementSettings {
     }
 }
 
+fn prepared_info((name, prepared): (&str, &Arc<Prepared<ParsedStatement>>)) -> PreparedInfo {
+    PreparedInfo {
+        name: name.to_string(),
+        statement: prepared.sql.clone(),
+        parameter_types: prepared.description.params.clone(),
+        from_sql: prepared.from_sql,
+    }
+}
+
 impl ClientSession {
     /// The system as of now.
     pub(super) fn system_snapshot(&self, catalog: &Arc<Catalog>, functions: Arc<Vec<FunctionInfo>>) -> Arc<SystemSnapshot> {
@@ -93,13 +104,19 @@ impl ClientSession {
             relations: relations.collect(),
             functions,
             activity: activity.collect(),
+            prepared: self.prepared.iter().map(prepared_info).collect(),
+            notified: Arc::clone(&self.notified),
             connections: self.connections.clone(),
             sizes: BTreeMap::new(),
         })
     }
 
-    /// Takes over what `set_config` set in the last statement.
+    /// Takes over what `set_config` set in the last statement, and what `pg_notify` is to send.
     pub(super) fn take_set_config(&mut self) {
+        let notified = std::mem::take(&mut *self.notified.lock());
+        for (channel, payload) in notified {
+            self.notify_at_commit(channel, payload);
+        }
         let changes = std::mem::take(&mut *self.set_config.lock());
         for change in changes {
             if change.local && !self.in_block() {

@@ -1,6 +1,7 @@
 //! Transactions of a session.
 
 use super::ClientSession;
+use super::notify::Deed;
 use super::settings::SessionSettings;
 use crate::wire::session::{Outcome, Severity};
 use std::collections::BTreeMap;
@@ -20,12 +21,15 @@ pub struct Transaction {
     before: SessionSettings,
     writes: Vec<(ObjectId, Delta)>,
     locks: BTreeMap<ObjectId, OwnedMutexGuard<()>>,
+    /// What is done at its commit, beside its writes.
+    deeds: Vec<Deed>,
     savepoints: Vec<Savepoint>,
 }
 
 struct Savepoint {
     name: String,
     writes: usize,
+    deeds: usize,
     settings: SessionSettings,
 }
 
@@ -39,6 +43,7 @@ impl Transaction {
             before: settings.clone(),
             writes: vec![],
             locks: BTreeMap::new(),
+            deeds: vec![],
             savepoints: vec![],
         }
     }
@@ -59,6 +64,13 @@ impl Transaction {
         }
         if !delta.is_empty() {
             self.writes.push((table, delta));
+        }
+    }
+
+    /// Adds something to be done at its commit; what is there already is done once.
+    pub fn add_deed(&mut self, deed: Deed) {
+        if !matches!(deed, Deed::Notify(_)) || !self.deeds.contains(&deed) {
+            self.deeds.push(deed);
         }
     }
 
@@ -106,13 +118,14 @@ impl ClientSession {
     pub(super) async fn commit(&mut self) -> SqlResult<()> {
         let Some(transaction) = self.transaction.take() else { return Ok(()) };
         self.end_local(&transaction);
-        let Transaction { writes, locks, .. } = transaction;
+        let Transaction { writes, locks, deeds, .. } = transaction;
         if !writes.is_empty() {
             let epoch = self.database.write(writes).await?;
             self.seen = self.seen.max(epoch);
         }
         drop(locks);
-        self.close_unheld_cursors();
+        self.carry_out(deeds);
+        self.end_cursors(true);
         Ok(())
     }
 
@@ -121,7 +134,7 @@ impl ClientSession {
         if let Some(transaction) = self.transaction.take() {
             self.settings = transaction.before;
         }
-        self.close_unheld_cursors();
+        self.end_cursors(false);
     }
 
     fn end_local(&mut self, transaction: &Transaction) {
@@ -173,7 +186,12 @@ impl ClientSession {
     pub(super) fn savepoint(&mut self, name: &str) -> SqlResult<Outcome> {
         let settings = self.settings.clone();
         let transaction = self.block("SAVEPOINT")?;
-        transaction.savepoints.push(Savepoint { name: name.to_string(), writes: transaction.writes.len(), settings });
+        transaction.savepoints.push(Savepoint {
+            name: name.to_string(),
+            writes: transaction.writes.len(),
+            deeds: transaction.deeds.len(),
+            settings,
+        });
         Ok(Outcome::Tag("SAVEPOINT".into()))
     }
 
@@ -191,6 +209,7 @@ impl ClientSession {
         let savepoint = &transaction.savepoints[place];
         let settings = savepoint.settings.clone();
         transaction.writes.truncate(savepoint.writes);
+        transaction.deeds.truncate(savepoint.deeds);
         transaction.failed = false;
         self.settings = settings;
         Ok(Outcome::Tag("ROLLBACK".into()))

@@ -1,7 +1,7 @@
 //! `INSERT`, `UPDATE`, `DELETE`, `COPY`.
 
 use super::ClientSession;
-use super::read::result_columns;
+use super::read::{from_object, result_columns};
 use super::transaction::Transaction;
 use crate::database::change::{self, Change, Kind};
 use crate::database::query::Statement as Running;
@@ -57,7 +57,7 @@ fn returned(
     let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
     let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
         .map_err(|e| thalweg_planner::errors::arrow_error(&e))?;
-    Ok((result_columns(&returning.columns), batch))
+    Ok((from_object(result_columns(&returning.columns), table), batch))
 }
 
 impl ClientSession {
@@ -70,13 +70,13 @@ impl ClientSession {
         let bound = bind_change(&running, statement, declared)?;
         let columns = match &bound.returning {
             None => None,
-            Some(plan) => Some(result_columns(&running.describe(plan)?)),
+            Some(plan) => Some(from_object(result_columns(&running.describe(plan)?), &bound.table)),
         };
         Ok(StatementDescription { params: bound.parameters.iter().map(SqlType::oid).collect(), columns })
     }
 
     pub(super) async fn change(&mut self, statement: &Statement, params: &[ScalarValue]) -> SqlResult<Outcome> {
-        let declared: Vec<Option<SqlType>> = params.iter().map(|v| SqlType::from_arrow(&v.data_type()).ok()).collect();
+        let declared = self.declared(params);
         // The table is found first, to be locked before anything is read.
         let table = bind_change(&self.running(), statement, &declared)?.table;
         let kind = match statement {
@@ -110,6 +110,21 @@ impl ClientSession {
                 Outcome::Rows { columns, rows, tag: RowTag::Counted(verb) }
             }
         })
+    }
+
+    /// Deletes all rows of some tables, all or none.
+    pub(super) async fn truncate(&mut self, names: &[Name]) -> SqlResult<Outcome> {
+        if self.transaction.is_none() {
+            self.transaction = Some(Transaction::new(false, &self.settings));
+        }
+        for name in names {
+            let schema = name.schema.as_ref().map(|schema| format!("{}.", quoted(schema))).unwrap_or_default();
+            let delete = thalweg_planner::parse(&format!("DELETE FROM {schema}{}", quoted(&name.name)))?;
+            for parsed in &delete {
+                self.change(&parsed.statement, &[]).await.map_err(|error| error.at(name.position))?;
+            }
+        }
+        Ok(Outcome::Tag("TRUNCATE TABLE".into()))
     }
 
     /// The table's lock, if the change depends on what the table holds and the transaction does not have it yet.
@@ -302,6 +317,12 @@ fn copy_options(options: &CopyOptions) -> SqlResult<wire_copy::CopyOptions> {
     chosen.quote = one("quote", &options.quote)?.unwrap_or(chosen.quote);
     // In CSV the escape is the quote unless something else is asked for.
     chosen.escape = one("escape", &options.escape)?.unwrap_or(chosen.quote);
+    chosen.force_quote = match &options.force_quote {
+        Some(columns) if columns.is_empty() => wire_copy::ForcedColumns::All,
+        columns => wire_copy::ForcedColumns::Named(columns.clone().unwrap_or_default()),
+    };
+    chosen.force_not_null = options.force_not_null.clone();
+    chosen.force_null = options.force_null.clone();
     Ok(chosen)
 }
 

@@ -58,10 +58,17 @@ where
         let mut idle = true;
         loop {
             let entry = Arc::clone(&self.registration.entry);
+            let may_be_told = idle && self.session.transaction_status() == TransactionStatus::Idle;
             let frame = tokio::select! {
                 biased;
                 () = entry.signal.terminated() => return End::Fatal(shutdown()),
                 frame = self.reader.frame() => frame,
+                () = entry.mailbox.arrived(), if may_be_told => {
+                    match self.tell().await {
+                        Ok(()) => continue,
+                        Err(end) => return end,
+                    }
+                }
             };
             let (kind, body) = match frame {
                 Ok(frame) => frame,
@@ -90,7 +97,7 @@ where
             Err(error) if Frontend::is_extended(kind) && kind != b'S' => {
                 self.fail(error, None);
                 self.skips = true;
-                return Ok(());
+                return self.flush().await;
             }
             // The rest of a COPY that has failed: what is wrong with it no longer matters.
             Err(_) if matches!(kind, b'd' | b'c' | b'f') => return Ok(()),
@@ -115,7 +122,8 @@ where
                 Err(Stop::Error(error, context)) => {
                     self.fail(error, context.as_deref());
                     self.skips = true;
-                    Ok(())
+                    // A client that has sent Flush waits for it, and what it sent after the error is skipped.
+                    self.flush().await
                 }
                 Err(Stop::End(end)) => Err(end),
             },
@@ -147,7 +155,7 @@ where
 
     async fn run_simple(&mut self, statement: &S::Statement) -> Result<(), Stop> {
         let guard = self.guard();
-        let outcome = guard.run(&mut self.reader, self.session.execute(statement, vec![])).await?;
+        let outcome = guard.run(&mut self.reader, self.session.execute(statement, vec![], &[])).await?;
         match outcome {
             Outcome::Rows { columns, rows, tag } => {
                 let formats = vec![Format::Text; columns.len()];
@@ -220,12 +228,29 @@ where
         let status = self.session.transaction_status();
         if status == TransactionStatus::Idle {
             self.portals.clear();
+            self.put_notifications();
         }
         self.put_notices();
         for (name, value) in self.session.take_parameter_changes() {
             message::put_parameter_status(&mut self.writer.out, &name, &value);
         }
         message::put_ready(&mut self.writer.out, status.byte());
+        self.flush().await
+    }
+
+    /// Tells the client what it was notified of while it does nothing.
+    async fn tell(&mut self) -> Result<(), End> {
+        self.put_notifications();
+        self.flush().await
+    }
+
+    fn put_notifications(&mut self) {
+        for notification in self.registration.entry.mailbox.take() {
+            message::put_notification(&mut self.writer.out, &notification);
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), End> {
         // A client that does not read must not keep the server from ending the connection.
         let entry = Arc::clone(&self.registration.entry);
         tokio::select! {
@@ -236,9 +261,9 @@ where
     }
 
     /// Client and server no longer agree on where they are.
-    pub(super) fn out_of_step(&mut self, kind: u8) -> Stop {
+    pub(super) fn out_of_step(&mut self, kind: u8, place: &str) -> Stop {
         let error = protocol_violation(format!("unexpected message type 0x{kind:02X} during COPY from stdin"));
-        self.fail(error, None);
+        self.fail(error, Some(place));
         Stop::End(End::Fatal(protocol_violation("terminating connection because protocol synchronization was lost")))
     }
 }

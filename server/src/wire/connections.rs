@@ -1,7 +1,7 @@
 //! All connections of a server: who is there, and the way to cancel or end what they do.
 
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,6 +18,8 @@ pub struct Connections {
 struct Inner {
     last_id: i32,
     entries: BTreeMap<i32, Arc<Registered>>,
+    /// Who listens to a channel.
+    listeners: BTreeMap<String, BTreeSet<i32>>,
 }
 
 /// A connection as others see it.
@@ -34,6 +36,50 @@ pub struct Registered {
     pub identity: Mutex<(String, String, String)>,
     /// How it is interrupted.
     pub signal: Signal,
+    /// What it was notified of and has not told its client yet.
+    pub mailbox: Mailbox,
+}
+
+/// What `NOTIFY` sends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Notification {
+    /// The process id of who sends it.
+    pub sender: i32,
+    /// The channel.
+    pub channel: String,
+    /// The text that comes with it.
+    pub payload: String,
+}
+
+/// Notifications on their way to a client.
+#[derive(Default)]
+pub struct Mailbox {
+    waiting: Mutex<Vec<Notification>>,
+    notify: Notify,
+}
+
+impl Mailbox {
+    fn put(&self, notification: Notification) {
+        self.waiting.lock().push(notification);
+        self.notify.notify_waiters();
+    }
+
+    /// Everything that has come, oldest first.
+    pub fn take(&self) -> Vec<Notification> {
+        std::mem::take(&mut *self.waiting.lock())
+    }
+
+    /// Waits until there is something.
+    pub async fn arrived(&self) {
+        loop {
+            // Made before the look: what comes between look and wait wakes it.
+            let woken = self.notify.notified();
+            if !self.waiting.lock().is_empty() {
+                return;
+            }
+            woken.await;
+        }
+    }
 }
 
 /// What a connection is asked to do.
@@ -129,6 +175,7 @@ impl Connections {
             since: SystemTime::now(),
             identity: Mutex::default(),
             signal: Signal::default(),
+            mailbox: Mailbox::default(),
         });
         inner.entries.insert(entry.process_id, Arc::clone(&entry));
         Registration { connections: Arc::clone(self), entry }
@@ -142,6 +189,38 @@ impl Connections {
     /// All connections, oldest first.
     pub fn list(&self) -> Vec<Arc<Registered>> {
         self.inner.lock().entries.values().cloned().collect()
+    }
+
+    /// The connection hears of a channel from now on.
+    pub fn listen(&self, process_id: i32, channel: &str) {
+        self.inner.lock().listeners.entry(channel.to_string()).or_default().insert(process_id);
+    }
+
+    /// The connection hears no more of a channel, or of any.
+    pub fn unlisten(&self, process_id: i32, channel: Option<&str>) {
+        let mut inner = self.inner.lock();
+        for (name, listeners) in &mut inner.listeners {
+            if channel.is_none_or(|channel| channel == name) {
+                listeners.remove(&process_id);
+            }
+        }
+        inner.listeners.retain(|_, listeners| !listeners.is_empty());
+    }
+
+    /// The channels that a connection hears of, sorted.
+    pub fn listened(&self, process_id: i32) -> Vec<String> {
+        let inner = self.inner.lock();
+        inner.listeners.iter().filter(|(_, who)| who.contains(&process_id)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Tells everybody who listens.
+    pub fn notify(&self, notification: &Notification) {
+        let inner = self.inner.lock();
+        for process_id in inner.listeners.get(&notification.channel).into_iter().flatten() {
+            if let Some(entry) = inner.entries.get(process_id) {
+                entry.mailbox.put(notification.clone());
+            }
+        }
     }
 
     /// What a cancel request asks for; nothing if the secret is wrong.
@@ -168,6 +247,7 @@ pub struct Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
+        self.connections.unlisten(self.entry.process_id, None);
         self.connections.inner.lock().entries.remove(&self.entry.process_id);
     }
 }

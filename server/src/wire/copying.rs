@@ -78,12 +78,12 @@ where
                 }
                 Frontend::CopyFail(reason) => {
                     let message = format!("COPY from stdin failed: {reason}");
-                    return Err(SqlError::new(SqlState::QueryCanceled, message).into());
+                    return Err(Stop::Error(SqlError::new(SqlState::QueryCanceled, message), Some(copy.place().into())));
                 }
                 // Clients that pipeline may have sent these on a guess.
                 Frontend::Flush | Frontend::Sync => {}
                 Frontend::Terminate => return Err(Stop::End(End::Closed)),
-                _ => return Err(self.out_of_step(kind)),
+                _ => return Err(self.out_of_step(kind, &copy.place())),
             }
         }
     }

@@ -154,11 +154,9 @@ where
                 PortalState::Exhausted(tag)
             }
             PortalState::Finished => {
-                return Err(SqlError::new(
-                    SqlState::ObjectNotInPrerequisiteState,
-                    format!("portal \"{name}\" cannot be run anymore"),
-                )
-                .into());
+                return Err(
+                    SqlError::new(SqlState::ObjectNotInPrerequisiteState, format!("portal \"{name}\" cannot be run")).into()
+                );
             }
         };
         self.portals.put(name, portal);
@@ -177,7 +175,8 @@ where
             message::put_bare(&mut self.writer.out, b'I');
             return Ok(PortalState::Finished);
         };
-        let outcome = guard.run(&mut self.reader, self.session.execute(statement, params)).await?;
+        self.session.join_request();
+        let outcome = guard.run(&mut self.reader, self.session.execute(statement, params, &prepared.description.params)).await?;
         match outcome {
             Outcome::Rows { columns, rows, tag } => {
                 check_columns(prepared.description.columns.as_deref(), &columns)?;

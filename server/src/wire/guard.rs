@@ -23,7 +23,7 @@ pub enum End {
 #[derive(Debug)]
 pub enum Stop {
     /// It failed, with the place in the client's data where that happened.
-    Error(SqlError, Option<String>),
+    Error(SqlError, Option<Box<str>>),
     /// The connection ends with it.
     End(End),
 }

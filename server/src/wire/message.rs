@@ -1,10 +1,11 @@
 //! Messages of the protocol: what a client may send, decoded without trust in any length or count, and what is sent.
 
+use super::connections::Notification;
 use super::session::{Notice, ResultColumn};
 use super::value::Format;
 use super::value::read::utf8;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use thalweg_catalog::{SqlError, SqlResult, SqlState};
+use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
 
 /// The longest message that is taken, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 256 << 20;
@@ -257,10 +258,16 @@ pub fn put_row_description(out: &mut BytesMut, columns: &[ResultColumn], formats
             out.put_i16(column.column_number);
             out.put_u32(column.type_oid);
             out.put_i16(type_length(column));
-            out.put_i32(if column.type_oid == column.sql_type.oid() { column.sql_type.typmod() } else { -1 });
+            out.put_i32(type_modifier(column));
             out.put_i16(formats.get(at).map_or(0, |format| format.code()));
         }
     });
+}
+
+/// The modifier of a column's type. A numeric that was computed has none: its size is what the computation needs.
+fn type_modifier(column: &ResultColumn) -> i32 {
+    let computed = matches!(column.sql_type, SqlType::Numeric(_)) && column.table_oid == 0;
+    if computed || column.type_oid != column.sql_type.oid() { -1 } else { column.sql_type.typmod() }
 }
 
 /// `pg_type.typlen` of a column's type.
@@ -268,7 +275,7 @@ fn type_length(column: &ResultColumn) -> i16 {
     match column.type_oid {
         18 => 1,
         19 => 64,
-        24 | 26 | 28 | 29 | 2205 | 2206 | 4089 => 4,
+        24 | 26 | 28 | 29 | 2205 | 2206 | 2278 | 4089 => 4,
         oid if oid == column.sql_type.oid() => column.sql_type.typlen(),
         _ => -1,
     }
@@ -285,6 +292,15 @@ pub fn put_copy_response(out: &mut BytesMut, kind: u8, format: Format, columns: 
     });
 }
 
+/// NotificationResponse.
+pub fn put_notification(out: &mut BytesMut, notification: &Notification) {
+    put_message(out, b'A', |out| {
+        out.put_i32(notification.sender);
+        put_string(out, &notification.channel);
+        put_string(out, &notification.payload);
+    });
+}
+
 /// ErrorResponse of severity ERROR or FATAL. `context` says where in the data it happened.
 pub fn put_error(out: &mut BytesMut, severity: &str, error: &SqlError, context: Option<&str>) {
     put_message(out, b'E', |out| put_error_fields(out, severity, error, context));
@@ -297,6 +313,7 @@ pub fn put_notice(out: &mut BytesMut, notice: &Notice) {
 
 fn put_error_fields(out: &mut BytesMut, severity: &str, error: &SqlError, context: Option<&str>) {
     let position = error.position.map(|at| at.to_string());
+    let object = error.object.as_deref();
     let fields = [
         (b'S', Some(severity)),
         (b'V', Some(severity)),
@@ -306,6 +323,10 @@ fn put_error_fields(out: &mut BytesMut, severity: &str, error: &SqlError, contex
         (b'H', error.hint.as_deref()),
         (b'P', position.as_deref()),
         (b'W', context),
+        (b's', object.map(|object| object.schema.as_str())),
+        (b't', object.map(|object| object.table.as_str())),
+        (b'c', object.and_then(|object| object.column.as_deref())),
+        (b'n', object.and_then(|object| object.constraint.as_deref())),
     ];
     for (kind, value) in fields {
         if let Some(value) = value {

@@ -23,9 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use thalweg_catalog::{Column, SqlError, SqlResult, SqlType};
 
-/// The field metadata key under which a result column's OID is kept where it is not that of its [`SqlType`]: the
-/// `oid`, `name`, `"char"`, … columns of the system relations.
-pub const OID_METADATA: &str = "thalweg.oid";
+/// The field metadata key under which a result column's OID is kept where it is not that of its [`SqlType`].
+pub use thalweg_catalog::types::OID_METADATA;
 
 /// What follows this in a column's name only keeps it apart from others of the same name, and is not sent.
 pub const NAME_MARK: char = '\u{1}';
@@ -77,12 +76,15 @@ pub trait Session: Send + 'static {
     /// Whatever is wrong with the statement that can be told without running it; `25P02` in a failed transaction.
     async fn describe(&mut self, statement: &Self::Statement, param_oids: &[u32]) -> SqlResult<StatementDescription>;
 
-    /// Runs a statement up to where its rows can be read. `params` are as many as described, of the described types; none
-    /// in a simple query.
+    /// Runs a statement up to where its rows can be read. `params` are as many as described, of the described types, whose
+    /// OIDs are `param_oids`; none in a simple query.
     ///
     /// # Errors
     /// The statement's.
-    async fn execute(&mut self, statement: &Self::Statement, params: Vec<ScalarValue>) -> SqlResult<Outcome>;
+    async fn execute(&mut self, statement: &Self::Statement, params: Vec<ScalarValue>, param_oids: &[u32]) -> SqlResult<Outcome>;
+
+    /// What is executed from here to [`Session::end_request`] is one transaction: the statements of a pipeline.
+    fn join_request(&mut self) {}
 
     /// Something failed since the last [`Session::end_request`]: a transaction block becomes a failed one.
     fn fail(&mut self, error: &SqlError);

@@ -4,15 +4,18 @@ pub mod arrays;
 pub mod definitions;
 pub mod lookup;
 pub mod session;
+pub mod sleep;
 pub mod text;
 
 use super::relation::{Cell, Kind, array_of};
 use super::snapshot::SystemSnapshot;
 use arrow::array::{Array, ArrayRef, AsArray, new_null_array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 use datafusion::scalar::ScalarValue;
 use std::any::Any;
 use std::hash::{Hash, Hasher};
@@ -56,13 +59,13 @@ pub fn functions(snapshot: &Arc<SystemSnapshot>) -> Vec<ScalarUDF> {
         );
         ScalarUDF::from(SystemFunction { function, snapshot: Arc::clone(snapshot), signature })
     });
-    rowwise.chain(arrays::functions()).collect()
+    rowwise.chain(arrays::functions()).chain([sleep::function()]).collect()
 }
 
 /// Stable functions are evaluated once where their arguments are constants; those that do something must not be.
 fn volatility(name: &str) -> Volatility {
     match name {
-        "set_config" | "pg_cancel_backend" | "pg_terminate_backend" => Volatility::Volatile,
+        "set_config" | "pg_notify" | "pg_cancel_backend" | "pg_terminate_backend" => Volatility::Volatile,
         _ => Volatility::Stable,
     }
 }
@@ -108,6 +111,10 @@ impl ScalarUDFImpl for SystemFunction {
 
     fn return_type(&self, _: &[DataType]) -> DataFusionResult<DataType> {
         Ok(self.function.kind.arrow())
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs) -> DataFusionResult<FieldRef> {
+        Ok(Arc::new(self.function.kind.field(self.function.name)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {

@@ -35,10 +35,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
     strict("inet_server_port", Kind::Int4, |_, _| Ok(Cell::Null)),
     strict("inet_client_addr", Kind::Text, |_, _| Ok(Cell::Null)),
     strict("inet_client_port", Kind::Int4, |_, _| Ok(Cell::Null)),
-    strict("pg_advisory_lock", Kind::Text, |_, _| Ok("".into())),
-    strict("pg_advisory_unlock", Kind::Bool, |_, _| Ok(true.into())),
-    strict("pg_advisory_unlock_all", Kind::Text, |_, _| Ok("".into())),
-    strict("pg_try_advisory_lock", Kind::Bool, |_, _| Ok(true.into())),
+    strict("pg_advisory_lock", Kind::Void, no_advisory_locks),
+    strict("pg_advisory_unlock", Kind::Bool, no_advisory_locks),
+    // None is held: poolers send it to clean a connection up.
+    strict("pg_advisory_unlock_all", Kind::Void, |_, _| Ok("".into())),
+    strict("pg_try_advisory_lock", Kind::Bool, no_advisory_locks),
+    strict("pg_notify", Kind::Void, |s, args| {
+        s.notified.lock().push((text_at(args, 0).unwrap_or_default(), text_at(args, 1).unwrap_or_default()));
+        Ok("".into())
+    }),
     strict("pg_cancel_backend", Kind::Bool, |s, args| interrupt(s, args, Interrupt::Cancel)),
     strict("pg_terminate_backend", Kind::Bool, |s, args| interrupt(s, args, Interrupt::Terminate)),
     // Until roles exist, everybody may do everything.
@@ -67,6 +72,12 @@ const FIXED_SETTINGS: [(&str, &str); 6] = [
     ("max_identifier_length", "63"),
     ("block_size", "8192"),
 ];
+
+/// A lock that everybody gets would be worse than none.
+fn no_advisory_locks(_: &SystemSnapshot, _: &[Cell]) -> SqlResult<Cell> {
+    Err(SqlError::unsupported("advisory locks are not supported")
+        .with_hint("Changes of a table's rows exclude each other by themselves."))
+}
 
 fn version(snapshot: &SystemSnapshot) -> String {
     let reported = snapshot.settings.get("server_version").unwrap_or_else(|| "15.0".to_string());

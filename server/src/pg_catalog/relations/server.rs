@@ -3,7 +3,8 @@
 use super::schemas;
 use crate::pg_catalog::oids;
 use crate::pg_catalog::relation::{Cell, Relation, Row};
-use crate::pg_catalog::snapshot::SystemSnapshot;
+use crate::pg_catalog::snapshot::{PreparedInfo, SystemSnapshot};
+use crate::pg_catalog::types::format_type;
 
 pub(super) static RELATIONS: &[Relation] = &[
     Relation {
@@ -90,6 +91,14 @@ pub(super) static RELATIONS: &[Relation] = &[
         is_view: true,
     },
     Relation {
+        name: "pg_prepared_statements",
+        oid: 12_047,
+        columns: "name text, statement text, prepare_time timestamptz, parameter_types text[], from_sql bool, \
+                  generic_plans int8=0, custom_plans int8=0",
+        rows: Some(pg_prepared_statements),
+        is_view: true,
+    },
+    Relation {
         name: "pg_foreign_data_wrapper",
         oid: 2328,
         columns: "oid oid, fdwname name, fdwowner oid=10, fdwhandler oid=0, fdwvalidator oid=0, fdwacl aclitem[], \
@@ -126,6 +135,19 @@ fn pg_settings(snapshot: &SystemSnapshot) -> Vec<Row> {
             ]
         })
         .collect()
+}
+
+fn pg_prepared_statements(snapshot: &SystemSnapshot) -> Vec<Row> {
+    let row = |one: &PreparedInfo| {
+        let types: Vec<String> = one.parameter_types.iter().map(|oid| format_type(&snapshot.catalog, *oid, None)).collect();
+        vec![
+            ("name", one.name.as_str().into()),
+            ("statement", one.statement.as_str().into()),
+            ("parameter_types", types.into()),
+            ("from_sql", one.from_sql.into()),
+        ]
+    };
+    snapshot.prepared.iter().map(row).collect()
 }
 
 fn pg_stat_activity(snapshot: &SystemSnapshot) -> Vec<Row> {

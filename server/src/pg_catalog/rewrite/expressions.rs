@@ -4,13 +4,14 @@ use super::build::{arguments, call, cast, empty_text_array, literal_text, not, n
 use super::{folded, parts, strip_schema};
 use crate::pg_catalog::relation::Kind;
 use crate::pg_catalog::relations::RELATIONS;
-use crate::wire::value::parse::{array_elements, boolean};
+use crate::wire::value::parse::boolean;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, Subscript, Value, ValueWithSpan,
 };
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
+use thalweg_catalog::array_text;
 
 /// Columns of the types int2vector and oidvector, whose subscripts begin at 0.
 const VECTORS: [&str; 9] =
@@ -37,7 +38,8 @@ fn rewritten(expr: Expr) -> Expr {
         }
         Expr::BinaryOp { left, op, right } => {
             let right = if is_truth(&left) { truth_literal(*right) } else { *right };
-            Expr::BinaryOp { left, op: operator(op), right: Box::new(right) }
+            let (left, right) = comparable(*left, right);
+            Expr::BinaryOp { left: Box::new(left), op: operator(op), right: Box::new(right) }
         }
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } if !is_subquery(&right) => any(*left, *right),
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } if !is_subquery(&right) => not(any(*left, *right)),
@@ -52,6 +54,45 @@ fn rewritten(expr: Expr) -> Expr {
         }
         other => other,
     }
+}
+
+/// Both sides of an operator as values of one type: names that were looked up are OIDs, and columns that show functions by name
+/// are compared with 0 by what 0 is shown as.
+fn comparable(left: Expr, right: Expr) -> (Expr, Expr) {
+    let (left_call, right_call) = (reg_call(&left), reg_call(&right));
+    match (left_call, right_call) {
+        (Some(name), Some(other)) if name.ends_with("_out") && other.ends_with("_in") => (argument_of(left), right),
+        (Some(name), Some(other)) if name.ends_with("_in") && other.ends_with("_out") => (left, argument_of(right)),
+        _ if shows_function(&left) && is_zero(&right) => (left, text("-")),
+        _ => (left, right),
+    }
+}
+
+/// The name of a look-up that a cast became.
+fn reg_call(expr: &Expr) -> Option<String> {
+    let Expr::Function(function) = expr else { return None };
+    parts(&function.name).pop().filter(|name| name.starts_with("_reg"))
+}
+
+fn argument_of(expr: Expr) -> Expr {
+    match &expr {
+        Expr::Function(function) => arguments(function).and_then(|mut args| args.pop()).unwrap_or(expr),
+        _ => expr,
+    }
+}
+
+/// Whether an expression is a column of `pg_type` that shows a function by its name.
+fn shows_function(expr: &Expr) -> bool {
+    const COLUMNS: [&str; 7] = ["typinput", "typoutput", "typreceive", "typsend", "typmodin", "typmodout", "typanalyze"];
+    match expr {
+        Expr::Identifier(ident) => COLUMNS.contains(&folded(ident).as_str()),
+        Expr::CompoundIdentifier(idents) => idents.last().is_some_and(|ident| COLUMNS.contains(&folded(ident).as_str())),
+        _ => false,
+    }
+}
+
+fn is_zero(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) if digits == "0")
 }
 
 /// Whether an expression is a column of truth values.
@@ -115,7 +156,7 @@ fn any(left: Expr, right: Expr) -> Expr {
         Expr::Array(Array { elem, .. }) if !elem.is_empty() => Expr::InList { expr: Box::new(left), list: elem, negated: false },
         right => {
             // A literal without a type is an array's text.
-            let array = match literal_text(&right).map(array_elements) {
+            let array = match literal_text(&right).map(array_text::elements) {
                 Some(Ok(elements)) => array_of(elements),
                 _ => right,
             };
@@ -215,7 +256,7 @@ fn cast_to_plain(expr: Expr, data_type: DataType) -> Expr {
             other => other,
         },
         (DataType::Int(_), Some(_)) => expr,
-        (DataType::Array(_), _) => match literal_text(&expr).map(array_elements) {
+        (DataType::Array(_), _) => match literal_text(&expr).map(array_text::elements) {
             Some(Ok(elements)) => array_of(elements),
             _ => cast(expr, data_type),
         },

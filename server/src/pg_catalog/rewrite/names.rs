@@ -2,7 +2,7 @@
 
 use super::folded;
 use crate::wire::session::NAME_MARK;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr, TrimWhereField, Visit, Visitor};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -121,7 +121,11 @@ pub fn result_name(expr: &Expr) -> String {
         },
         Expr::Array(_) => "array".to_string(),
         Expr::Exists { .. } => "exists".to_string(),
-        Expr::Trim { .. } => "btrim".to_string(),
+        Expr::Trim { trim_where, .. } => match trim_where {
+            Some(TrimWhereField::Leading) => "ltrim".to_string(),
+            Some(TrimWhereField::Trailing) => "rtrim".to_string(),
+            _ => "btrim".to_string(),
+        },
         Expr::Substring { .. } => "substring".to_string(),
         Expr::Extract { .. } => "extract".to_string(),
         Expr::Subquery(query) => match &*query.body {

@@ -99,7 +99,7 @@ impl Session for Script {
         Ok(StatementDescription { params, columns: has_rows.then(numbers) })
     }
 
-    async fn execute(&mut self, statement: &String, params: Vec<ScalarValue>) -> SqlResult<Outcome> {
+    async fn execute(&mut self, statement: &String, params: Vec<ScalarValue>, _: &[u32]) -> SqlResult<Outcome> {
         if self.status == TransactionStatus::Failed && statement != "commit" {
             return Err(SqlError::new(SqlState::InFailedSqlTransaction, "current transaction is aborted"));
         }

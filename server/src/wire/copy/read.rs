@@ -239,9 +239,14 @@ impl CopyReader {
         Ok(true)
     }
 
+    /// Where the next row is to come, for the context of an error.
+    pub fn place(&self) -> String {
+        format!("COPY {}, line {}", self.relation, self.line + 1)
+    }
+
     /// The error with its place in the data.
     fn stop(&self, error: SqlError, place: Option<String>) -> Stop {
-        Stop::Error(error, Some(format!("COPY {}, line {}{}", self.relation, self.line, place.unwrap_or_default())))
+        Stop::Error(error, Some(format!("COPY {}, line {}{}", self.relation, self.line, place.unwrap_or_default()).into()))
     }
 }
 

@@ -48,7 +48,7 @@ fn rows_in_pieces(options: &CopyOptions, data: &[u8], size: usize) -> Result<Vec
             }
             Ok(rows)
         }
-        Err(Stop::Error(error, context)) => Err((error.state, error.message, context)),
+        Err(Stop::Error(error, context)) => Err((error.state, error.message, context.map(String::from))),
         Err(Stop::End(end)) => panic!("{end:?}"),
     }
 }

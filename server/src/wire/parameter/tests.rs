@@ -31,7 +31,8 @@ fn object_ids_are_read_as_wide_integers() {
 
 #[test]
 fn d19_bad_binary_names_the_parameter() {
-    let error = decode(23, Format::Binary, Some(&[1, 2])).unwrap_err();
+    assert_eq!(decode(23, Format::Binary, Some(&[1, 2])).unwrap_err().state, SqlState::ProtocolViolation);
+    let error = decode(23, Format::Binary, Some(&[1, 2, 3, 4, 5])).unwrap_err();
     assert_eq!(error.state, SqlState::InvalidBinaryRepresentation);
     assert_eq!(error.message, "incorrect binary data format in bind parameter 1");
     assert_eq!(decode(23, Format::Text, Some(b"x")).unwrap_err().state, SqlState::InvalidTextRepresentation);

@@ -9,6 +9,16 @@ pub const PRECISION_MAX: u8 = 38;
 const POSITIVE: u16 = 0x0000;
 const NEGATIVE: u16 = 0x4000;
 
+/// The value and scale that are shown: where a type says nothing of its size, without zeros at the end.
+pub fn shown(value: i128, scale: i8, shortest: bool) -> (i128, i8) {
+    let (mut value, mut scale) = (value, scale);
+    while shortest && scale > 0 && value % 10 == 0 {
+        value /= 10;
+        scale -= 1;
+    }
+    (value, scale)
+}
+
 /// Writes `value` / 10^`scale` in digits, with all its decimal places.
 pub fn write_text(value: i128, scale: i8, out: &mut BytesMut) {
     let mut digits = [0u8; 40];

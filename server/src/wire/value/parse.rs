@@ -138,13 +138,6 @@ fn bytea_hex(hex: &str) -> SqlResult<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Checks that a text is JSON.
-pub fn json(text: &str) -> SqlResult<()> {
-    serde_json::from_str::<serde::de::IgnoredAny>(text).map(|_| ()).map_err(|error| {
-        SqlError::new(SqlState::InvalidTextRepresentation, "invalid input syntax for type json").with_detail(format!("{error}."))
-    })
-}
-
 /// Checks the length of a `character varying(n)`: characters beyond may only be blanks, which are cut off.
 pub fn varchar(text: &str, limit: u32) -> SqlResult<&str> {
     let Some((cut, _)) = text.char_indices().nth(limit as usize) else { return Ok(text) };
@@ -162,95 +155,4 @@ pub fn char(text: &str, length: u32) -> SqlResult<String> {
         return Err(SqlError::new(SqlState::StringDataRightTruncation, format!("value too long for type character({length})")));
     }
     Ok(format!("{trimmed}{}", " ".repeat(length as usize - count)))
-}
-
-/// An array's text form taken apart: its elements in order, NULLs as none, sub-arrays as their own text.
-pub fn array_elements(text: &str) -> SqlResult<Vec<Option<String>>> {
-    let malformed = |detail: &str| {
-        SqlError::new(SqlState::InvalidTextRepresentation, format!("malformed array literal: \"{text}\"")).with_detail(detail)
-    };
-    let trimmed = text.trim();
-    let inner = trimmed.strip_prefix('{').ok_or_else(|| malformed("Array value must start with \"{\"."))?;
-    let mut elements = vec![];
-    let mut chars = inner.char_indices().peekable();
-    let skip_blanks = |chars: &mut std::iter::Peekable<std::str::CharIndices>| {
-        while chars.next_if(|(_, c)| c.is_ascii_whitespace()).is_some() {}
-    };
-    skip_blanks(&mut chars);
-    if let Some((at, '}')) = chars.peek().copied() {
-        return if inner[at + 1..].trim().is_empty() { Ok(vec![]) } else { Err(malformed("Junk after closing right brace.")) };
-    }
-    loop {
-        skip_blanks(&mut chars);
-        elements.push(match chars.peek().copied() {
-            Some((start, '{')) => Some(sub_array(inner, start, &mut chars).ok_or_else(|| malformed("Unexpected end of input."))?),
-            Some((_, '"')) => Some(quoted(&mut chars).ok_or_else(|| malformed("Unexpected end of input."))?),
-            _ => {
-                let element = unquoted(&mut chars).ok_or_else(|| malformed("Unexpected array element."))?;
-                if element.eq_ignore_ascii_case("null") { None } else { Some(element) }
-            }
-        });
-        skip_blanks(&mut chars);
-        match chars.next() {
-            Some((_, ',')) => {}
-            Some((at, '}')) if inner[at + 1..].trim().is_empty() => return Ok(elements),
-            Some(_) => return Err(malformed("Unexpected array element.")),
-            None => return Err(malformed("Unexpected end of input.")),
-        }
-    }
-}
-
-type Chars<'a> = std::iter::Peekable<std::str::CharIndices<'a>>;
-
-/// The text of a nested array, whose braces count only outside quotes.
-fn sub_array(text: &str, start: usize, chars: &mut Chars) -> Option<String> {
-    let (mut depth, mut in_quotes) = (0, false);
-    loop {
-        let (at, c) = chars.next()?;
-        match c {
-            '\\' => {
-                chars.next()?;
-            }
-            '"' => in_quotes = !in_quotes,
-            '{' if !in_quotes => depth += 1,
-            '}' if !in_quotes => {
-                depth -= 1;
-                if depth == 0 {
-                    return Some(text[start..=at].to_string());
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-fn quoted(chars: &mut Chars) -> Option<String> {
-    chars.next();
-    let mut element = String::new();
-    loop {
-        match chars.next()?.1 {
-            '"' => return Some(element),
-            '\\' => element.push(chars.next()?.1),
-            c => element.push(c),
-        }
-    }
-}
-
-/// An element without quotes; blanks around it don't count, and there must be something.
-fn unquoted(chars: &mut Chars) -> Option<String> {
-    let mut element = String::new();
-    let mut kept = 0;
-    while let Some((_, c)) = chars.next_if(|(_, c)| !matches!(c, ',' | '}' | '{' | '"')) {
-        if c == '\\' {
-            element.push(chars.next()?.1);
-            kept = element.len();
-        } else {
-            element.push(c);
-            if !c.is_ascii_whitespace() {
-                kept = element.len();
-            }
-        }
-    }
-    element.truncate(kept);
-    (!element.is_empty()).then_some(element)
 }

@@ -12,7 +12,7 @@ use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::IntervalMonthDayNano;
 use std::sync::Arc;
 use thalweg_catalog::types::NUMERIC_DEFAULT;
-use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
+use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType, array_text, json};
 use thalweg_planner::datetime::calendar::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
 use thalweg_planner::datetime::read as datetime;
 
@@ -136,7 +136,7 @@ impl ColumnReader {
             Builder::Timestamp(b) => b.append_value(datetime::timestamptz(text, &self.settings.time_zone)?),
             Builder::Interval(b) => b.append_value(datetime::interval(text)?),
             Builder::Array { items, offsets, nulls } => {
-                let elements = parse::array_elements(text)?;
+                let elements = array_text::elements(text)?;
                 let end = next_offset(offsets, elements.len())?;
                 for element in elements {
                     match element {
@@ -174,13 +174,17 @@ impl ColumnReader {
             },
             Builder::Bytea(b) => b.append_value(bytes),
             Builder::Date(b) => {
-                let days = i32::from_be_bytes(fixed(bytes)?);
-                b.append_value(days.checked_add(POSTGRES_EPOCH_DAYS).ok_or_else(|| out_of_range("date"))?);
+                b.append_value(match i32::from_be_bytes(fixed(bytes)?) {
+                    infinite @ (i32::MIN | i32::MAX) => infinite,
+                    days => days.checked_add(POSTGRES_EPOCH_DAYS).ok_or_else(|| out_of_range("date"))?,
+                });
             }
             Builder::Time(b) => b.append_value(i64::from_be_bytes(fixed(bytes)?)),
             Builder::Timestamp(b) => {
-                let us = i64::from_be_bytes(fixed(bytes)?);
-                b.append_value(us.checked_add(POSTGRES_EPOCH_US).ok_or_else(|| out_of_range("timestamp"))?);
+                b.append_value(match i64::from_be_bytes(fixed(bytes)?) {
+                    infinite @ (i64::MIN | i64::MAX) => infinite,
+                    us => us.checked_add(POSTGRES_EPOCH_US).ok_or_else(|| out_of_range("timestamp"))?,
+                });
             }
             Builder::Interval(b) => b.append_value(interval_binary(bytes)?),
             Builder::Array { items, offsets, nulls } => {
@@ -236,10 +240,11 @@ fn append_string(builder: &mut StringBuilder, sql_type: &SqlType, text: &str) ->
             let bytes = parse::uuid_bytes(text).ok_or_else(|| parse::invalid("uuid", text))?;
             builder.append_value(parse::uuid_text(&bytes));
         }
-        SqlType::Json | SqlType::Jsonb => {
-            parse::json(text)?;
+        SqlType::Json => {
+            json::check(text)?;
             builder.append_value(text);
         }
+        SqlType::Jsonb => builder.append_value(json::canonical(text)?),
         _ => builder.append_value(text),
     }
     Ok(())
@@ -346,6 +351,9 @@ impl<'a> Fields<'a> {
 }
 
 fn fixed<const N: usize>(bytes: &[u8]) -> SqlResult<[u8; N]> {
+    if bytes.len() < N {
+        return Err(SqlError::new(SqlState::ProtocolViolation, "insufficient data left in message"));
+    }
     bytes.try_into().map_err(|_| bad_binary())
 }
 

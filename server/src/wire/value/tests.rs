@@ -240,14 +240,14 @@ fn d22_bad_texts_are_refused_with_the_codes_of_postgres() {
 
 #[test]
 fn arrays_are_taken_apart_as_postgres_does() {
-    let elements = |text: &str| super::parse::array_elements(text).unwrap();
+    let elements = |text: &str| thalweg_catalog::array_text::elements(text).unwrap();
     let some = |texts: &[&str]| texts.iter().map(|t| Some(t.to_string())).collect::<Vec<_>>();
     assert_eq!(elements("{ a , \"b \" ,c}"), some(&["a", "b ", "c"]));
     assert_eq!(elements(r#"{"a\"b",c\,d}"#), some(&["a\"b", "c,d"]));
     assert_eq!(elements("{null,\"null\"}"), vec![None, Some("null".to_string())]);
     assert_eq!(elements("{{1,2},{3}}"), some(&["{1,2}", "{3}"]));
-    assert!(super::parse::array_elements("{a,}").is_err());
-    assert!(super::parse::array_elements("{a}b").is_err());
+    assert!(thalweg_catalog::array_text::elements("{a,}").is_err());
+    assert!(thalweg_catalog::array_text::elements("{a}b").is_err());
 }
 
 #[test]

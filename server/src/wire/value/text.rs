@@ -1,9 +1,7 @@
 //! The text forms of single values, appended to a buffer.
 
 use crate::wire::settings::ByteaOutput;
-use arrow::datatypes::IntervalMonthDayNano;
 use bytes::{BufMut, BytesMut};
-use std::fmt::Write;
 use thalweg_planner::datetime::SessionTimeZone;
 use thalweg_planner::datetime::calendar::{DAY_US, civil_of_days, to_chrono};
 
@@ -27,7 +25,7 @@ pub fn write_integer(value: i64, out: &mut BytesMut) {
 }
 
 /// Appends a number of at least `width` digits.
-fn write_padded(value: u64, width: usize, out: &mut BytesMut) {
+pub(super) fn write_padded(value: u64, width: usize, out: &mut BytesMut) {
     let mut digits = [b'0'; 20];
     let mut at = digits.len();
     let mut rest = value;
@@ -163,7 +161,7 @@ pub fn write_time(us: i64, out: &mut BytesMut) {
 }
 
 /// Appends a point and the digits of so many microseconds without closing zeros; nothing for none.
-fn write_fraction(us: u64, out: &mut BytesMut) {
+pub(super) fn write_fraction(us: u64, out: &mut BytesMut) {
     if us == 0 {
         return;
     }
@@ -203,34 +201,6 @@ pub fn write_timestamp(us: i64, zone: Option<&SessionTimeZone>, out: &mut BytesM
     }
     if before_christ {
         out.put_slice(b" BC");
-    }
-}
-
-/// Appends an `interval` in the style `postgres`.
-pub fn write_interval(value: IntervalMonthDayNano, out: &mut BytesMut) {
-    let start = out.len();
-    let mut negative_before = false;
-    let parts =
-        [(value.months / 12, "year"), (value.months % 12, "mon"), (value.days, "day")].into_iter().filter(|(n, _)| *n != 0);
-    for (count, unit) in parts {
-        let space = if out.len() > start { " " } else { "" };
-        let sign = if negative_before && count > 0 { "+" } else { "" };
-        let plural = if count == 1 { "" } else { "s" };
-        // A BytesMut grows as it is written to: this can't fail.
-        let _ = write!(out, "{space}{sign}{count} {unit}{plural}");
-        negative_before = count < 0;
-    }
-    let us = value.nanoseconds / 1000;
-    if us != 0 || out.len() == start {
-        if out.len() > start {
-            out.put_u8(b' ');
-        }
-        if us < 0 {
-            out.put_u8(b'-');
-        } else if negative_before {
-            out.put_u8(b'+');
-        }
-        write_time(us, out);
     }
 }
 

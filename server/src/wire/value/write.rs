@@ -1,12 +1,12 @@
 //! Columns of a batch as wire values: downcast once per batch, then written row by row.
 
-use super::{Format, numeric, parse, text};
+use super::{Format, interval, numeric, parse, text};
 use crate::wire::session::ResultColumn;
 use crate::wire::settings::OutputSettings;
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array,
     Int32Array, Int64Array, IntervalMonthDayNanoArray, ListArray, RecordBatch, StringArray, StructArray, Time64MicrosecondArray,
-    TimestampMicrosecondArray,
+    TimestampMicrosecondArray, UInt32Array,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
@@ -21,6 +21,9 @@ use thalweg_planner::datetime::calendar::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US
 /// Types of the system relations that need care beyond their [`SqlType`].
 const INT2VECTOR: u32 = 22;
 const OIDVECTOR: u32 = 30;
+
+/// Types of 32 bits without a sign, carried as integers: oid, xid, cid.
+const OIDS: [u32; 3] = [26, 28, 29];
 
 /// The element types of arrays that no [`SqlType`] tells: of `"char"[]`, `name[]`, `int2vector`, `oidvector`, `oid[]`.
 const ELEMENT_OIDS: [(u32, u32); 5] = [(1002, 18), (1003, 19), (INT2VECTOR, 21), (OIDVECTOR, 26), (1028, 26)];
@@ -54,9 +57,12 @@ enum Values {
     Int2(Int16Array),
     Int4(Int32Array),
     Int8(Int64Array),
+    /// `oid` and its like: unsigned, though carried with a sign.
+    Oid(UInt32Array),
     Float4(Float32Array),
     Float8(Float64Array),
-    Numeric(Decimal128Array, i8),
+    /// With its scale, and whether it shows only the decimal places that it needs.
+    Numeric(Decimal128Array, i8, bool),
     Text(StringArray),
     /// Padded with blanks to so many characters.
     Char(StringArray, usize),
@@ -150,7 +156,16 @@ impl ColumnWriter {
     /// A value that the type can't hold.
     pub fn new(array: &ArrayRef, sql_type: &SqlType, type_oid: u32) -> SqlResult<ColumnWriter> {
         let array = cast_to(array, sql_type)?;
+        let element_oid = match sql_type {
+            SqlType::Array(_) => ELEMENT_OIDS
+                .iter()
+                .find(|(array, _)| *array == type_oid)
+                .map_or_else(|| innermost(sql_type).oid(), |(_, element)| *element),
+            _ => 0,
+        };
         let values = match sql_type {
+            SqlType::Int4 if OIDS.contains(&type_oid) => Values::Oid(array.as_primitive::<Int32Type>().unary(|v| v as u32)),
+            SqlType::Int8 if OIDS.contains(&type_oid) => Values::Oid(array.as_primitive::<Int64Type>().unary(|v| v as u32)),
             SqlType::Boolean => Values::Boolean(array.as_boolean().clone()),
             SqlType::Int2 => Values::Int2(array.as_primitive::<Int16Type>().clone()),
             SqlType::Int4 => Values::Int4(array.as_primitive::<Int32Type>().clone()),
@@ -160,7 +175,7 @@ impl ColumnWriter {
             SqlType::Numeric(_) => {
                 let array = array.as_primitive::<Decimal128Type>().clone();
                 let scale = array.scale();
-                Values::Numeric(array, scale)
+                Values::Numeric(array, scale, *sql_type == SqlType::Numeric(None))
             }
             SqlType::Text | SqlType::Varchar(_) | SqlType::Json => Values::Text(array.as_string().clone()),
             SqlType::Char(length) => Values::Char(array.as_string().clone(), *length as usize),
@@ -174,7 +189,7 @@ impl ColumnWriter {
             SqlType::Jsonb => Values::Jsonb(array.as_string().clone()),
             SqlType::Array(item) => {
                 let list = array.as_list::<i32>().clone();
-                let items = ColumnWriter::new(list.values(), item, item.oid())?;
+                let items = ColumnWriter::new(list.values(), item, element_oid)?;
                 Values::Array(list, Box::new(items))
             }
             SqlType::Record(fields) => {
@@ -186,13 +201,6 @@ impl ColumnWriter {
                 Values::Record(record, writers)
             }
         };
-        let element_oid = match sql_type {
-            SqlType::Array(_) => ELEMENT_OIDS
-                .iter()
-                .find(|(array, _)| *array == type_oid)
-                .map_or_else(|| innermost(sql_type).oid(), |(_, element)| *element),
-            _ => 0,
-        };
         Ok(ColumnWriter { values, bare: matches!(type_oid, INT2VECTOR | OIDVECTOR), element_oid })
     }
 
@@ -202,9 +210,10 @@ impl ColumnWriter {
             Values::Int2(a) => a.is_null(row),
             Values::Int4(a) => a.is_null(row),
             Values::Int8(a) => a.is_null(row),
+            Values::Oid(a) => a.is_null(row),
             Values::Float4(a) => a.is_null(row),
             Values::Float8(a) => a.is_null(row),
-            Values::Numeric(a, _) => a.is_null(row),
+            Values::Numeric(a, ..) => a.is_null(row),
             Values::Text(a) | Values::Char(a, _) | Values::Uuid(a) | Values::Jsonb(a) => a.is_null(row),
             Values::Bytea(a) => a.is_null(row),
             Values::Date(a) => a.is_null(row),
@@ -238,9 +247,13 @@ impl ColumnWriter {
             Values::Int2(a) => text::write_integer(i64::from(a.value(row)), out),
             Values::Int4(a) => text::write_integer(i64::from(a.value(row)), out),
             Values::Int8(a) => text::write_integer(a.value(row), out),
+            Values::Oid(a) => text::write_integer(i64::from(a.value(row)), out),
             Values::Float4(a) => text::write_float4(a.value(row), settings.extra_float_digits, out),
             Values::Float8(a) => text::write_float8(a.value(row), settings.extra_float_digits, out),
-            Values::Numeric(a, scale) => numeric::write_text(a.value(row), *scale, out),
+            Values::Numeric(a, scale, shortest) => {
+                let (value, scale) = numeric::shown(a.value(row), *scale, *shortest);
+                numeric::write_text(value, scale, out);
+            }
             Values::Text(a) | Values::Uuid(a) | Values::Jsonb(a) => out.put_slice(a.value(row).as_bytes()),
             Values::Char(a, length) => write_char(a.value(row), *length, out),
             Values::Bytea(a) => text::write_bytea(a.value(row), settings.bytea_output, out),
@@ -248,7 +261,7 @@ impl ColumnWriter {
             Values::Time(a) => text::write_time(a.value(row), out),
             Values::Timestamp(a) => text::write_timestamp(a.value(row), None, out),
             Values::TimestampTz(a) => text::write_timestamp(a.value(row), Some(&settings.time_zone), out),
-            Values::Interval(a) => text::write_interval(a.value(row), out),
+            Values::Interval(a) => interval::write_interval(a.value(row), settings.interval_style, out),
             Values::Array(list, items) => self.write_array_text(list, items, row, settings, out)?,
             Values::Record(_, fields) => {
                 let mut scratch = BytesMut::new();
@@ -308,9 +321,13 @@ impl ColumnWriter {
             Values::Int2(a) => out.put_i16(a.value(row)),
             Values::Int4(a) => out.put_i32(a.value(row)),
             Values::Int8(a) => out.put_i64(a.value(row)),
+            Values::Oid(a) => out.put_u32(a.value(row)),
             Values::Float4(a) => out.put_f32(a.value(row)),
             Values::Float8(a) => out.put_f64(a.value(row)),
-            Values::Numeric(a, scale) => numeric::write_binary(a.value(row), *scale, out),
+            Values::Numeric(a, scale, shortest) => {
+                let (value, scale) = numeric::shown(a.value(row), *scale, *shortest);
+                numeric::write_binary(value, scale, out);
+            }
             Values::Text(a) => out.put_slice(a.value(row).as_bytes()),
             Values::Char(a, length) => write_char(a.value(row), *length, out),
             Values::Bytea(a) => out.put_slice(a.value(row)),

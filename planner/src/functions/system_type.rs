@@ -1,0 +1,140 @@
+//! `as_system_type(value, 'type')`: a value as one of the types of Postgres's own catalog, which clients are told it is of.
+//!
+//! The values are carried as text or as wide integers: the result's field says the OID.
+
+use super::error;
+use arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use arrow::datatypes::{DataType, FieldRef, Int64Type};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::sql::sqlparser::ast;
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+use thalweg_catalog::types::OID_METADATA;
+use thalweg_catalog::{SqlError, SqlState};
+
+/// The function's name.
+pub(crate) const NAME: &str = "as_system_type";
+
+/// The longest name in bytes.
+const NAME_BYTES_MAX: usize = 63;
+
+/// A type: its name, its OID, and whether it is a number.
+struct SystemType {
+    name: &'static str,
+    oid: u32,
+    is_number: bool,
+}
+
+const TYPES: [SystemType; 5] = [
+    SystemType { name: "name", oid: 19, is_number: false },
+    SystemType { name: "\"char\"", oid: 18, is_number: false },
+    SystemType { name: "oid", oid: 26, is_number: true },
+    SystemType { name: "xid", oid: 28, is_number: true },
+    SystemType { name: "cid", oid: 29, is_number: true },
+];
+
+/// The name of the type in [`TYPES`] that a cast names, and the type that its values are carried as.
+pub(crate) fn carried(data_type: &ast::DataType) -> Option<(&'static str, ast::DataType)> {
+    let found = find(data_type)?;
+    Some((found.name, if found.is_number { ast::DataType::BigInt(None) } else { ast::DataType::Text }))
+}
+
+/// The OID of the type that a cast names, if it is in [`TYPES`].
+pub(crate) fn oid(data_type: &ast::DataType) -> Option<u32> {
+    find(data_type).map(|found| found.oid)
+}
+
+fn find(data_type: &ast::DataType) -> Option<&'static SystemType> {
+    let ast::DataType::Custom(name, _) = data_type else { return None };
+    let name = name.0.last()?.to_string();
+    TYPES.iter().find(|t| t.name == name || !name.starts_with('"') && t.name == name.to_lowercase())
+}
+
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    vec![ScalarUDF::from(AsSystemType { signature: Signature::any(2, Volatility::Immutable) })]
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct AsSystemType {
+    signature: Signature,
+}
+
+fn named(value: Option<&ScalarValue>) -> Result<&'static SystemType> {
+    let found = match value {
+        Some(ScalarValue::Utf8(Some(name))) => TYPES.iter().find(|t| t.name == name),
+        _ => None,
+    };
+    found.ok_or_else(|| error(SqlError::invalid_parameter("the type of as_system_type must be written out")))
+}
+
+impl ScalarUDFImpl for AsSystemType {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        types.first().cloned().map_or_else(|| super::wrong_types(NAME, types), Ok)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let target = named(args.scalar_arguments.get(1).copied().flatten())?;
+        let field = args.arg_fields[0].as_ref().clone().with_name(NAME);
+        Ok(Arc::new(field.with_metadata(HashMap::from([(OID_METADATA.to_string(), target.oid.to_string())]))))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let target = match &args.args[1] {
+            ColumnarValue::Scalar(value) => named(Some(value))?,
+            ColumnarValue::Array(_) => named(None)?,
+        };
+        let is_scalar = matches!(args.args[0], ColumnarValue::Scalar(_));
+        let values = args.args[0].to_array(if is_scalar { 1 } else { args.number_rows })?;
+        let result: ArrayRef = match values.data_type() {
+            DataType::Int64 => {
+                check_numbers(values.as_primitive::<Int64Type>(), target)?;
+                values
+            }
+            DataType::Utf8 => {
+                let texts = values.as_string::<i32>();
+                Arc::new(texts.iter().map(|text| text.map(|text| shortened(text, target))).collect::<StringArray>())
+            }
+            _ => values,
+        };
+        if is_scalar {
+            Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?))
+        } else {
+            Ok(ColumnarValue::Array(result))
+        }
+    }
+}
+
+/// Refuses what 32 bits can't hold; negative numbers wrap, as in Postgres.
+fn check_numbers(values: &arrow::array::Int64Array, target: &SystemType) -> Result<()> {
+    let bounds = i64::from(i32::MIN)..=i64::from(u32::MAX);
+    match values.iter().flatten().find(|value| !bounds.contains(value)) {
+        None => Ok(()),
+        Some(_) => Err(error(SqlError::new(SqlState::NumericValueOutOfRange, format!("{} out of range", target.name)))),
+    }
+}
+
+/// The text as far as the type holds it: names have a longest length, a `"char"` is one byte.
+fn shortened<'a>(text: &'a str, target: &SystemType) -> &'a str {
+    let limit = if target.oid == 18 { 1 } else { NAME_BYTES_MAX };
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

@@ -1,0 +1,106 @@
+//! Literals that DataFusion reads otherwise: array texts in casts, and numbers with an exponent.
+
+use super::null;
+use crate::types::sql_type;
+use datafusion::sql::sqlparser::ast::{self, Array, ArrayElemTypeDef, DataType, Expr, Value};
+use thalweg_catalog::{SqlError, SqlResult, SqlState, array_text};
+
+/// The most digits of a numeric.
+const DIGITS_MAX: i64 = 38;
+
+/// `'{1,2}'::int[]` as an array of casts; none if it is no literal that is cast to an array.
+pub(super) fn array(inner: &Expr, data_type: &DataType) -> SqlResult<Option<Expr>> {
+    let (Some(text), DataType::Array(ArrayElemTypeDef::SquareBracket(item, _))) = (text_of(inner), data_type) else {
+        return Ok(None);
+    };
+    let array = array_of(text, item)?;
+    // The type says nothing of further dimensions.
+    let is_nested = matches!(&array, Expr::Array(Array { elem, .. }) if elem.iter().any(|e| matches!(e, Expr::Array(_))));
+    Ok(Some(if is_nested { array } else { cast(array, data_type.clone()) }))
+}
+
+/// The type of `'1.50'::numeric`: with as many decimal places as are written. None if it is no such literal.
+pub(super) fn sized(inner: &Expr, data_type: &DataType) -> Option<DataType> {
+    use ast::ExactNumberInfo as Size;
+    let (DataType::Numeric(Size::None) | DataType::Decimal(Size::None) | DataType::Dec(Size::None)) = data_type else {
+        return None;
+    };
+    let text = text_of(inner)?.trim();
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let are_digits = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let fits = (whole.len() + fraction.len()) as i64 <= DIGITS_MAX;
+    (are_digits && fits).then_some(DataType::Numeric(Size::PrecisionAndScale(DIGITS_MAX as u64, fraction.len() as i64)))
+}
+
+fn array_of(text: &str, item: &DataType) -> SqlResult<Expr> {
+    let elements = array_text::elements(text)?.into_iter().map(|element| match element {
+        None => Ok(null()),
+        Some(inner) if inner.starts_with('{') && sql_type(item).is_ok_and(|t| !keeps_braces(&t)) => array_of(&inner, item),
+        Some(inner) => Ok(cast(string(&inner), item.clone())),
+    });
+    Ok(Expr::Array(Array { elem: elements.collect::<SqlResult<_>>()?, named: true }))
+}
+
+/// Whether a value of the type may begin with a brace itself, so that it tells nothing of a further dimension.
+fn keeps_braces(item: &thalweg_catalog::SqlType) -> bool {
+    use thalweg_catalog::SqlType as T;
+    matches!(item, T::Text | T::Varchar(_) | T::Char(_) | T::Json | T::Jsonb | T::Uuid | T::Bytea)
+}
+
+/// A number with an exponent, written out; beyond what a numeric holds, as a double. None for any other.
+///
+/// # Errors
+/// `22003` for what not even a double holds.
+pub(super) fn number(text: &str) -> SqlResult<Option<Expr>> {
+    let Some((mantissa, exponent)) = text.split_once(['e', 'E']) else { return Ok(None) };
+    let Ok(exponent) = exponent.parse::<i64>() else { return Ok(None) };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let point = whole.len() as i64 + exponent.clamp(-1000, 1000);
+    let (before, after) = (point.max(1), (digits.len() as i64 - point).max(0));
+    if text.parse::<f64>().is_ok_and(f64::is_infinite) {
+        let message = format!("\"{text}\" is out of range for type double precision");
+        return Err(SqlError::new(SqlState::NumericValueOutOfRange, message));
+    }
+    if before + after > DIGITS_MAX {
+        return Ok(Some(cast(string(text), DataType::Double(ast::ExactNumberInfo::None))));
+    }
+    let digit = |at: i64| usize::try_from(at).ok().and_then(|at| digits.as_bytes().get(at)).map_or('0', |b| char::from(*b));
+    let mut plain: String = (point - before..point).map(digit).collect();
+    if after > 0 {
+        plain.push('.');
+        plain.extend((point..point + after).map(digit));
+    }
+    let size = ast::ExactNumberInfo::PrecisionAndScale((before + after) as u64, after);
+    Ok(Some(cast(string(&plain), DataType::Numeric(size))))
+}
+
+/// `INTERVAL '1 day 02:00:00'` as a cast: DataFusion reads no times of day in intervals. None for what it reads itself.
+pub(super) fn clock_interval(interval: &ast::Interval) -> Option<Expr> {
+    let text = text_of(&interval.value)?;
+    let is_plain = interval.leading_field.is_none() && interval.last_field.is_none();
+    let data_type = DataType::Interval { fields: None, precision: None };
+    (is_plain && text.contains(':')).then(|| cast(string(text), data_type))
+}
+
+/// The text of a literal in quotes.
+pub(super) fn text_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Nested(inner) => text_of(inner),
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
+            Value::DollarQuotedString(quoted) => Some(&quoted.value),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+pub(super) fn string(text: &str) -> Expr {
+    Expr::Value(Value::SingleQuotedString(text.to_string()).into())
+}
+
+pub(super) fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: ast::CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
