@@ -60,6 +60,12 @@ bench-peers: ## Measure the same queries in Flink, DuckDB and DataFusion too, an
 	cargo build --release -p thalweg
 	bench/peers/run.py --bin "$(BIN)" $(PEERS)
 
+.PHONY: bench-guard
+bench-guard: ## Count the instructions of each query, and fail where they are more than recorded: make bench-guard GUARD=--update records
+	@tests/setup.sh build guard
+	cargo build --release -p thalweg
+	bench/guard.py --bin "$(BIN)" $(GUARD)
+
 .PHONY: fmt
 fmt: ## Format the code
 	@cargo fmt --all

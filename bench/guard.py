@@ -16,10 +16,12 @@ import subprocess
 import sys
 import tempfile
 
-from common import HERE, SIDE_INPUT, generate, order, sink, sources
+from common import HERE, generate, order, query, side_input, sink, sources, target
 
 RECORD = HERE / "guard.txt"
 GROWTH_MAX = 1.05
+# How often a query is measured that takes more than it may: epochs end by the clock, and a slow machine has more of them.
+TRIES = 3
 QUERIES = "q0,q2,q3,q4,q5,q7,q9,q12,q15,q17,q18,q20,hop"
 
 
@@ -39,11 +41,10 @@ def instructions(binary, script):
 
 def cost(binary, name, sizes, files):
     """Instructions for each event of a query."""
-    query = (HERE / "queries" / f"{name}.sql").read_text()
-    counts = []
+    text, counts = query(name), []
     for events in sizes:
         script = sources("file", events, 1, files / str(events))
-        script += (SIDE_INPUT if "side_input" in query else "") + sink(name, query)
+        script += side_input(text) + sink(name, text)
         counts.append(instructions(binary, script))
     return (counts[1] - counts[0]) / (sizes[1] - sizes[0])
 
@@ -60,8 +61,7 @@ def record(costs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"))
-    parser.add_argument("--bin", default=str(target / "release" / "thalweg"), help="the program")
+    parser.add_argument("--bin", default=str(target() / "release" / "thalweg"), help="the program")
     parser.add_argument("--queries", default=QUERIES, help="names with commas between them")
     parser.add_argument("--sizes", default="5000,25000", help="how many events the two files have")
     parser.add_argument("--update", action="store_true", help="record the numbers anew")
@@ -78,6 +78,9 @@ def main():
         print(f"{'query':<6} {'recorded':>10} {'now':>10} {'change':>8}")
         for name in arguments.queries.split(","):
             costs[name] = cost(arguments.bin, name, sizes, files)
+            for _ in range(TRIES - 1):
+                if costs[name] > before.get(name, costs[name]) * GROWTH_MAX:
+                    costs[name] = min(costs[name], cost(arguments.bin, name, sizes, files))
             change = f"{costs[name] / before[name] - 1:+8.1%}" if name in before else f"{'new':>8}"
             print(f"{name:<6} {before.get(name, 0):>10,} {costs[name]:>10,.0f} {change}", flush=True)
     if arguments.update:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh PART...: installs what is missing for a part, or says what to install. Parts: build, psql, services, clients.
+# setup.sh PART...: installs what is missing for a part, or says what to install. Parts: build, psql, services, clients, guard.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/services/common.sh"
@@ -33,6 +33,7 @@ for part in "$@"; do
             # Kafka's client links zlib.
             [ -e /usr/include/zlib.h ] || packages+=(zlib1g-dev)
             ;;
+        guard) need valgrind valgrind ;;
         psql) need psql postgresql-client ;;
         services) need java openjdk-17-jre-headless; need mvn maven; need flock util-linux; need curl curl ;;
         clients)
