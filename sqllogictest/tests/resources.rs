@@ -89,7 +89,8 @@ async fn d18_many_keys_are_grouped_within_the_memory_of_the_job() {
     let sum = u128::from(events) * u128::from(events - 1) / 2;
     let expected = [keys.to_string(), events.to_string(), "1".into(), "2".into(), sum.to_string(), (keys / 5).to_string()];
     assert_eq!(found, [expected.to_vec()]);
-    assert!(peak < 1536, "the process took {peak} MB");
+    // The two budgets are 768 MB; the rest is what files being merged, batches on their way and the allocator hold.
+    assert!(peak < 1792, "the process took {peak} MB");
 }
 
 /// The ids in all files of a file sink, in order.
