@@ -63,7 +63,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default=str(target() / "release" / "thalweg"), help="the program")
     parser.add_argument("--queries", default=QUERIES, help="names with commas between them")
-    parser.add_argument("--sizes", default="5000,25000", help="how many events the two files have")
+    parser.add_argument("--sizes", default="5000,65000", help="how many events the two files have")
     parser.add_argument("--update", action="store_true", help="record the numbers anew")
     arguments = parser.parse_args()
     if shutil.which("valgrind") is None:
