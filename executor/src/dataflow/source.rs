@@ -144,11 +144,8 @@ impl Entrance for Source {
             self.close_epoch(gate, open)?;
         }
         let completed = self.context.job.shared.completed_downstream();
-        if self.context.clock().incomplete_since(completed) > INCOMPLETE_MAX {
-            return Ok(());
-        }
-        if self.context.job.must_wait_for_memory() {
-            // Looked at again at the next tick.
+        if self.context.clock().incomplete_since(completed) > INCOMPLETE_MAX || self.context.job.must_wait_for_memory() {
+            // Looked at again at the next tick, which comes soon only if there is something to do.
             self.context.clock().note_activity();
             return Ok(());
         }
