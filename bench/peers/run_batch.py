@@ -62,9 +62,9 @@ ENGINES = {"duckdb": DuckDb, "datafusion": DataFusion}
 
 
 def query(engine, name):
-    """A query in an engine's words. DataFusion takes DuckDB's where it has none of its own."""
-    own = HERE / "queries" / engine / f"{name}.sql"
-    return (own if own.exists() else HERE / "queries" / "duckdb" / f"{name}.sql").read_text()
+    """A query in an engine's words: its own, else DuckDB's, else those of Thalweg, where all understand them."""
+    places = [HERE / "queries" / engine, HERE / "queries" / "duckdb", HERE.parent / "queries"]
+    return next(place / f"{name}.sql" for place in places if (place / f"{name}.sql").exists()).read_text()
 
 
 def plain(value):
