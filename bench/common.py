@@ -21,16 +21,16 @@ COLUMNS = {
     "bid": 'auction bigint, bidder bigint, price bigint, channel text, url text, "dateTime" timestamp, extra text',
 }
 
-# What makes a row of a result that changes known again. Without an entry a result only grows.
+# Results whose rows can go, though no key tells them apart.
+CHANGELOGS = {"q5", "q7", "q13"}
+
+# What makes a row of a result that changes known again. Without an entry here or above a result only grows.
 KEYS = {
     "hop": "auction,starttime",
     "q4": "category",
-    "q5": "auction,num",
-    "q7": "auction,bidder,price",
     "q8": "id,name,starttime",
     "q9": "id",
     "q12": "bidder,starttime",
-    "q13": "auction,bidder,price,dateTime",
     "q15": "day",
     "q16": "channel,day",
     "q17": "auction,day",
@@ -106,7 +106,8 @@ def side_input(text):
 
 def sink(name, text):
     key = KEYS.get(name)
-    shape = f"type = 'upsert', primary_key = '{key}'" if key else "type = 'append-only'"
+    kind = "changelog" if name in CHANGELOGS else "append-only"
+    shape = f"type = 'upsert', primary_key = '{key}'" if key else f"type = '{kind}'"
     return f"CREATE SINK result AS {text} WITH (connector = 'blackhole', {shape});\n"
 
 

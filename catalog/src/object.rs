@@ -97,6 +97,8 @@ pub enum SinkMode {
     AppendOnly,
     /// The newest row of each key, or its removal.
     Upsert,
+    /// Each row that comes and each that goes.
+    Changelog,
 }
 
 /// A connector with its options, as declared.

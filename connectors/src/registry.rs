@@ -77,6 +77,8 @@ pub fn sink(
             Ok(Arc::new(PrintSink))
         }
         "file" => Ok(Arc::new(FileSink::from_spec(spec, mode)?)),
+        "kafka" if mode == SinkMode::Changelog => Err(SqlError::unsupported("kafka sinks are append-only or upsert")
+            .with_hint("Use type = 'upsert' with primary_key: a row that goes is sent as a record without a value.")),
         "kafka" => Ok(Arc::new(KafkaSink::from_spec(spec, columns)?)),
         other => Err(unknown("sink", other, &SINKS, &SOURCES)),
     }

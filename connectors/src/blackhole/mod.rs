@@ -1,6 +1,6 @@
 //! Blackhole: a sink that takes everything and keeps nothing, to measure what comes before it.
 //!
-//! Takes append-only and upsert changes, at once when an epoch is complete. Nothing can be read back, so nothing is promised.
+//! Takes append-only, upsert and changelog changes, at once when an epoch is complete. Nothing can be read back, so nothing is promised.
 
 use crate::error::ConnectorResult;
 use crate::sink::{Delivery, Guarantee, SinkBatch, SinkConnector, SinkContext, SinkWriter};

@@ -29,9 +29,9 @@ impl FileSink {
     /// The sink that these options declare.
     ///
     /// # Errors
-    /// `22023` for a bad option, `0A000` for an upsert sink or an encoding that sinks do not write.
+    /// `22023` for a bad option, `0A000` for a sink that takes rows back or an encoding that sinks do not write.
     pub fn from_spec(spec: &ConnectorSpec, mode: SinkMode) -> SqlResult<FileSink> {
-        if mode == SinkMode::Upsert {
+        if mode != SinkMode::AppendOnly {
             return Err(SqlError::unsupported("a file sink cannot take rows back").with_hint(
                 "Use type = 'append-only', over a query whose rows are final, such as one with EMIT ON WINDOW CLOSE.",
             ));

@@ -1,7 +1,7 @@
 //! Print: a sink that writes every change to standard output, for trying things out.
 //!
-//! One line a change: `+I` or `-D`, a blank and the row as a JSON object; a row of weight 3 is three lines. Takes append-only
-//! and upsert changes, at once when an epoch is complete. What was printed can't be asked for, so nothing is promised.
+//! One line a change: `+I` or `-D`, a blank and the row as a JSON object; a row of weight 3 is three lines. Takes append-only,
+//! upsert and changelog changes, at once when an epoch is complete. What was printed can't be asked for, so nothing is promised.
 
 use crate::encode::JsonRows;
 use crate::error::{ConnectorError, ConnectorResult};

@@ -71,6 +71,13 @@ fn sinks_say_what_shapes_they_take() {
     assert_eq!((error.state.code(), error.hint.is_some()), ("0A000", true));
     assert_eq!(refused_sink(&spec("print", &[], None), SinkMode::Upsert, &[]).state.code(), "42P16");
     assert!(sink(&spec("print", &[], None), &columns(&[("a", "bigint")]), SinkMode::Upsert, &[0], "k").is_ok());
+    for connector in ["print", "blackhole"] {
+        assert!(sink(&spec(connector, &[], None), &columns(&[("a", "bigint")]), SinkMode::Changelog, &[], "k").is_ok());
+    }
+    for connector in ["file", "kafka"] {
+        let error = refused_sink(&spec(connector, &[("path", "x")], Some(Encode::Json)), SinkMode::Changelog, &[]);
+        assert_eq!((error.state.code(), error.hint.is_some()), ("0A000", true), "{connector}");
+    }
 }
 
 #[test]

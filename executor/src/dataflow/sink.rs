@@ -63,6 +63,7 @@ impl Sink {
                 Ok(net)
             }
             SinkMode::Upsert => consolidate(&all, Some(&self.key)),
+            SinkMode::Changelog => consolidate(&all, None),
         }
     }
 

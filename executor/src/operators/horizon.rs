@@ -27,7 +27,15 @@ impl Horizon {
     /// # Errors
     /// If state can't be read.
     pub fn open(state: &OperatorState) -> Result<Horizon, OperatorError> {
-        let cell = state.cell_table("horizon", VNode::EVERY_WORKER)?;
+        Horizon::named("horizon", state)
+    }
+
+    /// One of several of an operator.
+    ///
+    /// # Errors
+    /// If state can't be read.
+    pub fn named(name: &str, state: &OperatorState) -> Result<Horizon, OperatorError> {
+        let cell = state.cell_table(name, VNode::EVERY_WORKER)?;
         let value = match cell.get(CELL)? {
             None => i64::MIN,
             Some(bytes) => i64::from_le_bytes(

@@ -1,4 +1,4 @@
-//! Kinds of joins.
+//! Kinds of joins, and when a join may forget a row.
 
 /// Which rows a join gives beside the pairs. Right semi and right anti joins are planned with their inputs swapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,4 +44,19 @@ impl JoinType {
     pub fn left_only(self) -> bool {
         matches!(self, JoinType::LeftSemi | JoinType::LeftAnti)
     }
+}
+
+/// When a join may forget a row of one side: once `column` + `shift_us` is below the watermark of the other side's column `other`,
+/// because the join's condition has `other <= column + shift`, which no row that is to come there fulfils. A row with NULL in
+/// `column` is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JoinBound {
+    /// A time of this side's rows.
+    pub column: usize,
+    /// A column of the other side that carries a watermark.
+    pub other: usize,
+    /// Microseconds.
+    pub shift_us: i64,
+    /// This side's rows can be taken back, until the watermark that their own `column` carries has passed them: so long each is kept.
+    pub own: bool,
 }

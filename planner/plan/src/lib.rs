@@ -13,7 +13,7 @@ pub mod top_n;
 pub mod watermark;
 
 pub use aggregate::{AggregateCall, AggregateFunction};
-pub use join::JoinType;
+pub use join::{JoinBound, JoinType};
 pub use node::{DeltaKind, Edge, Exchange, NodeId, PlanNode, StreamPlan};
 pub use operator::{MapExpr, Operator};
 pub use top_n::SortKey;

@@ -1,7 +1,7 @@
 //! What a node does.
 
 use crate::aggregate::AggregateCall;
-use crate::join::JoinType;
+use crate::join::{JoinBound, JoinType};
 use crate::top_n::SortKey;
 use arrow::record_batch::RecordBatch;
 use datafusion::physical_expr::PhysicalExpr;
@@ -90,6 +90,8 @@ pub enum Operator {
         null_aware: bool,
         /// The place in `on` of a pair whose columns carry watermarks on both sides: rows below both are forgotten.
         time_key: Option<usize>,
+        /// When rows of the left and of the right are forgotten because of the further condition; none if there is a `time_key`.
+        bounds: [Option<JoinBound>; 2],
     },
     /// The first rows of each group in an order.
     TopN {

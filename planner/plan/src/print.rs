@@ -113,7 +113,7 @@ fn describe(plan: &StreamPlan, node: &PlanNode, name_of: &dyn Fn(ObjectId) -> St
                 write!(text, " forgets_below={}", names(input(0), &[keys[*place]])).expect("a string takes all");
             }
         }
-        Operator::Join { join_type, on, residual, null_aware, null_equals_null, time_key } => {
+        Operator::Join { join_type, on, residual, null_aware, null_equals_null, time_key, bounds } => {
             let pair = |(l, r): &(usize, usize)| format!("{} = {}", names(input(0), &[*l]), names(input(1), &[*r]));
             write!(text, " type={} on=[{}]", join_type.name(), on.iter().map(pair).collect::<Vec<_>>().join(", "))
                 .expect("a string takes all");
@@ -128,6 +128,12 @@ fn describe(plan: &StreamPlan, node: &PlanNode, name_of: &dyn Fn(ObjectId) -> St
             }
             if let Some(place) = time_key {
                 write!(text, " forgets_below={}", pair(&on[*place])).expect("a string takes all");
+            }
+            for (side, name) in ["left", "right"].into_iter().enumerate() {
+                if let Some(bound) = &bounds[side] {
+                    let (own, other) = (names(input(side), &[bound.column]), names(input(1 - side), &[bound.other]));
+                    write!(text, " forgets_{name}={own}{:+}us<{other}", bound.shift_us).expect("a string takes all");
+                }
             }
         }
         Operator::TopN { partition, order, offset, limit, with_rank } => {

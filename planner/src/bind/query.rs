@@ -121,19 +121,22 @@ fn sink_mode(
     let mode = match options.remove("type").map(|t| t.to_lowercase()).as_deref() {
         Some("append-only") => SinkMode::AppendOnly,
         Some("upsert") => SinkMode::Upsert,
+        Some("changelog") => SinkMode::Changelog,
         None if key.is_some() => SinkMode::Upsert,
         None => SinkMode::AppendOnly,
         Some(other) => {
             return Err(SqlError::invalid_parameter(format!("invalid value for option \"type\" of sink: \"{other}\""))
-                .with_hint("Use 'append-only' or 'upsert'.")
+                .with_hint("Use 'append-only', 'upsert' or 'changelog'.")
                 .at(position("type")));
         }
     };
     match (mode, key) {
-        (SinkMode::AppendOnly, None) => Ok((mode, vec![])),
-        (SinkMode::AppendOnly, Some(_)) => Err(SqlError::invalid_parameter("an append-only sink has no primary key")
-            .with_hint("Use type = 'upsert', or leave out primary_key.")
-            .at(position("primary_key"))),
+        (SinkMode::AppendOnly | SinkMode::Changelog, None) => Ok((mode, vec![])),
+        (SinkMode::AppendOnly | SinkMode::Changelog, Some(_)) => {
+            Err(SqlError::invalid_parameter("only an upsert sink has a primary key")
+                .with_hint("Use type = 'upsert', or leave out primary_key.")
+                .at(position("primary_key")))
+        }
         (SinkMode::Upsert, Some(key)) if !key.is_empty() => Ok((mode, key)),
         (SinkMode::Upsert, None) if !input_key.is_empty() => Ok((mode, input_key)),
         (SinkMode::Upsert, _) => Err(SqlError::invalid_parameter("an upsert sink needs the option \"primary_key\"")

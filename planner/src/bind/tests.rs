@@ -120,8 +120,9 @@ fn a_sink_has_a_mode_and_a_key() {
     );
     assert_eq!(
         mode("create sink x from n with (connector = 'print', primary_key = 'i4, id')"),
-        (SinkMode::Upsert, vec![2, 0], all)
+        (SinkMode::Upsert, vec![2, 0], all.clone())
     );
+    assert_eq!(mode("create sink x from n with (connector = 'print', type = 'changelog')"), (SinkMode::Changelog, vec![], all));
     let query = mode("create sink x as select id from e with (connector = 'print', type = 'append-only')").2;
     assert_eq!(query, "select id from e");
 }

@@ -49,6 +49,12 @@ impl Facts {
             streams: BTreeSet::new(),
         }
     }
+
+    /// Whether the columns that `has` names decide the whole key: each of its columns is among them, or decided by one.
+    pub(super) fn is_decided_by(&self, has: impl Fn(usize) -> bool) -> bool {
+        let by_twin = |column: usize| self.twins.iter().any(|set| set.contains(&column) && set.iter().any(|c| has(*c)));
+        self.key.as_ref().is_some_and(|key| key.iter().all(|c| has(*c) || by_twin(*c)))
+    }
 }
 
 /// Facts for all nodes of a growing plan.

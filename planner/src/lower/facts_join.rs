@@ -1,10 +1,12 @@
 //! What follows from a join: its own rules for keys, places and watermarks.
 
+use super::bounds::join_bounds;
 use super::facts::{Facts, Spread, identity, latest, moved_twins};
 use super::root::Context;
+use arrow::datatypes::Schema;
 use std::collections::{BTreeMap, BTreeSet};
-use thalweg_catalog::{SqlError, SqlResult};
-use thalweg_plan::{DeltaKind, Exchange, JoinType, Operator, PlanNode};
+use thalweg_catalog::{ObjectId, SqlError, SqlResult};
+use thalweg_plan::{DeltaKind, Exchange, JoinBound, JoinType, Operator, PlanNode, WatermarkMapping, WatermarkTransform};
 
 /// Puts the pairs of a join in the order in which one side's rows are spread already, so that they can stay.
 pub(super) fn prefer_present_order(node: &mut PlanNode, facts: &[Facts]) {
@@ -43,8 +45,9 @@ pub(super) fn join_facts(
     let [left, right] = inputs else {
         return Err(SqlError::internal("PLAN-1: a join has two inputs"));
     };
-    let width = before[node.inputs[0].from.0].schema.fields().len();
-    let Operator::Join { join_type, on, time_key, null_aware, .. } = &mut node.operator else {
+    let [left_fields, right_fields] = [0, 1].map(|port| before[node.inputs[port].from.0].schema.fields());
+    let width = left_fields.len();
+    let Operator::Join { join_type, on, time_key, bounds, residual, null_aware, .. } = &mut node.operator else {
         return Err(SqlError::internal("PLAN-1: facts of a join are asked of another node"));
     };
     let join_type = *join_type;
@@ -60,6 +63,14 @@ pub(super) fn join_facts(
             node.watermarks.push(identity(1, r, *output));
         }
     }
+    *bounds = match residual {
+        Some(condition) if timed.is_empty() && !*null_aware => {
+            let both = Schema::new(left_fields.iter().chain(right_fields.iter()).cloned().collect::<Vec<_>>());
+            join_bounds(condition, &both, width, [left, right])
+        }
+        _ => [None, None],
+    };
+    node.watermarks.extend(bounded_watermarks(bounds, [left, right], join_type, width));
     let is_append = left.kind == DeltaKind::Append
         && right.kind == DeltaKind::Append
         && matches!(join_type, JoinType::Inner | JoinType::LeftSemi);
@@ -75,7 +86,8 @@ pub(super) fn join_facts(
         twins: join_twins(join_type, left, right, width),
         ..Facts::unknown()
     };
-    let notice = if time_key.is_some() { None } else { notice(on.is_empty(), left, right, context) };
+    let unbounded = [*left, *right].into_iter().zip(bounds.iter()).filter(|(_, bound)| bound.is_none()).map(|(side, _)| side);
+    let notice = if time_key.is_some() { None } else { notice(on.is_empty(), unbounded, context) };
     Ok((facts, notice))
 }
 
@@ -85,8 +97,8 @@ fn join_key(join_type: JoinType, on: &[(usize, usize)], left: &Facts, right: &Fa
     }
     let moved = |key: &[usize]| key.iter().map(|c| c + width).collect::<Vec<usize>>();
     // A row that meets at most one partner stays as unique as it was.
-    let left_once = is_decided(left, &|c| on.iter().any(|p| p.0 == c));
-    let right_once = is_decided(right, &|c| on.iter().any(|p| p.1 == c));
+    let left_once = left.is_decided_by(|c| on.iter().any(|p| p.0 == c));
+    let right_once = right.is_decided_by(|c| on.iter().any(|p| p.1 == c));
     let left_key = left.key.clone().filter(|_| right_once && !join_type.keeps_right());
     let right_key = right.key.as_deref().map(moved).filter(|_| left_once && !join_type.keeps_left());
     let both = left.key.as_ref().zip(right.key.as_ref()).map(|(l, r)| l.iter().copied().chain(moved(r)).collect::<Vec<_>>());
@@ -104,12 +116,6 @@ fn join_twins(join_type: JoinType, left: &Facts, right: &Facts, width: usize) ->
     twins
 }
 
-/// Whether the columns that `has` names decide the side's whole key.
-fn is_decided(side: &Facts, has: &dyn Fn(usize) -> bool) -> bool {
-    let by_twin = |column: usize| side.twins.iter().any(|set| set.contains(&column) && set.iter().any(|c| has(*c)));
-    side.key.as_ref().is_some_and(|key| key.iter().all(|c| has(*c) || by_twin(*c)))
-}
-
 fn join_spread(join_type: JoinType, on: &[(usize, usize)], null_aware: bool, width: usize) -> Spread {
     if on.is_empty() || null_aware {
         return Spread::OnOne;
@@ -124,9 +130,31 @@ fn join_spread(join_type: JoinType, on: &[(usize, usize)], null_aware: bool, wid
     }
 }
 
-/// What a user is told when a join has to keep every row that a source ever brings.
-fn notice(is_cross: bool, left: &Facts, right: &Facts, context: &Context<'_>) -> Option<String> {
-    let kept = &left.streams | &right.streams;
+/// The watermarks of a bounded side's times in the output: a pair that is to come has a row to come of either this side or the
+/// other, and that is met by no row of this side below the bound.
+fn bounded_watermarks(
+    bounds: &[Option<JoinBound>; 2],
+    sides: [&Facts; 2],
+    join_type: JoinType,
+    width: usize,
+) -> Vec<WatermarkMapping> {
+    let mut mappings = vec![];
+    for (side, bound) in bounds.iter().enumerate() {
+        let Some(bound) = bound else { continue };
+        if (side == 1 && join_type.left_only()) || !sides[side].times.contains_key(&bound.column) {
+            continue;
+        }
+        let output = bound.column + side * width;
+        let transform = WatermarkTransform::Shift(bound.shift_us.saturating_neg());
+        mappings.push(identity(side, bound.column, output));
+        mappings.push(WatermarkMapping { port: 1 - side, input: bound.other, output, transform });
+    }
+    mappings
+}
+
+/// What a user is told when a join has to keep every row that a source ever brings to one of these sides.
+fn notice<'a>(is_cross: bool, unbounded: impl Iterator<Item = &'a Facts>, context: &Context<'_>) -> Option<String> {
+    let kept: BTreeSet<ObjectId> = unbounded.flat_map(|side| side.streams.iter().copied()).collect();
     let names: Vec<String> =
         kept.iter().map(|id| context.catalog.get(*id).map_or_else(|| id.to_string(), |o| format!("\"{}\"", o.name))).collect();
     let names = names.join(" and ");
@@ -136,7 +164,7 @@ fn notice(is_cross: bool, left: &Facts, right: &Facts, context: &Context<'_>) ->
             "a join without an equality keeps every row of {names} and compares each with every row of the other side; add an equality between columns of both sides"
         )),
         (false, false) => Some(format!(
-            "a join keeps every row of {names}; join on a column with a watermark on both sides, such as the window of TUMBLE or HOP, to bound its state"
+            "a join keeps every row of {names}; join on a column with a watermark on both sides, such as the window of TUMBLE or HOP, or compare such columns with an interval between them, to bound its state"
         )),
         (false, true) => None,
     }

@@ -166,6 +166,7 @@ impl Lowering {
             residual: parts.residual.clone(),
             null_aware: parts.null_aware && join_type == JoinType::LeftAnti,
             time_key: None,
+            bounds: [None, None],
         };
         let inputs = vec![(left.relation.node, left_exchange), (right.relation.node, right_exchange)];
         let node = self.graph.add(operator, inputs, schema);

@@ -7,6 +7,7 @@
 //! Refuses (`0A000`, with a hint) what no operator computes; never leaves anything out silently.
 
 mod aggregate;
+mod bounds;
 mod combine;
 mod expressions;
 mod facts;

@@ -222,8 +222,7 @@ fn one_for_each_key(
     context: &Context<'_>,
 ) -> SqlResult<NodeId> {
     let facts = &known.facts[top.0];
-    let is_unique = facts.key.as_ref().is_some_and(|unique| unique.iter().all(|column| key.contains(column)));
-    if is_unique || facts.kind == DeltaKind::Append {
+    if facts.is_decided_by(|column| key.contains(&column)) || facts.kind == DeltaKind::Append {
         return Ok(top);
     }
     let first = Operator::TopN { partition: key.to_vec(), order: vec![], offset: 0, limit: Some(1), with_rank: false };
@@ -260,7 +259,7 @@ fn add_root(
                     SqlState::InvalidTableDefinition,
                     "an append-only sink can't take rows back, and this query's rows can change",
                 )
-                .with_hint("Use type = 'upsert' with primary_key, or EMIT ON WINDOW CLOSE over a window."));
+                .with_hint("Use type = 'upsert' with primary_key, type = 'changelog', or EMIT ON WINDOW CLOSE over a window."));
             }
             if *mode == SinkMode::Upsert && key.is_empty() {
                 return Err(

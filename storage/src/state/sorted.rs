@@ -142,6 +142,18 @@ impl SortedTable {
         Ok(keys.fetch(hash, key)?.map_or_else(Entry::default, |entries| entries.get(sub)))
     }
 
+    /// Makes an entry if there is none, with a count of 1, and sets these bits of its `extra`; gives those that were set before.
+    ///
+    /// # Errors
+    /// If the database can't be read.
+    pub fn mark(&mut self, hash: u64, key: &[u8], sub: &[u8], bits: i64) -> StorageResult<i64> {
+        let keys = &mut *self.keys.borrow_mut();
+        let slot = keys.fetch_or_make(hash, key)?;
+        let (before, _) =
+            keys.change(slot, |entries| entries.update(sub, |entry| *entry = Entry { count: 1, extra: entry.extra | bits }));
+        Ok(before.extra)
+    }
+
     /// Sets an entry's `extra`. Does nothing if there is no such entry.
     ///
     /// # Errors
@@ -215,6 +227,19 @@ impl SortedTable {
             keys.change(slot, Entries::clear);
         }
         Ok(())
+    }
+
+    /// Removes a key's entries whose sub-keys are below `bound`. The sub-key of the first that is left.
+    ///
+    /// # Errors
+    /// If the database can't be read.
+    pub fn remove_below(&mut self, hash: u64, key: &[u8], bound: &[u8]) -> StorageResult<Option<Vec<u8>>> {
+        let keys = &mut *self.keys.borrow_mut();
+        let Some(slot) = keys.fetch_slot(hash, key)? else { return Ok(None) };
+        Ok(keys.change(slot, |entries| {
+            entries.remove_below(bound);
+            entries.first().map(<[u8]>::to_vec)
+        }))
     }
 
     /// Visits every stored key once, in memory or not, in no order. For rebuilding an index after a restore.

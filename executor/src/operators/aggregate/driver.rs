@@ -137,9 +137,13 @@ impl Aggregate {
         for place in 0..self.sets.len() {
             let set = &mut self.sets[place];
             let column = batch.column(set.shape.argument);
-            let keep = rows_seen(batch.columns(), Some(set.shape.argument), set.shape.filter)?;
-            let transitions = set.apply(&groups, column, keep.as_ref(), weights)?;
-            self.take_in_transitions(place, column, &slots, transitions)?;
+            let rows_of = |filter: &Option<usize>| rows_seen(batch.columns(), Some(set.shape.argument), *filter);
+            let let_in = set.shape.filters.iter().map(rows_of).collect::<Result<Vec<_>, _>>()?;
+            let filters = set.shape.filters.clone();
+            let transitions = set.apply(&groups, column, &let_in, weights)?;
+            for (filter, transitions) in filters.into_iter().zip(transitions) {
+                self.take_in_transitions((place, filter), column, &slots, transitions)?;
+            }
         }
         for accumulator in self.layout.accumulators.iter().filter(|a| a.set.is_none()) {
             let argument = accumulator.argument.map(|a| batch.column(a));
@@ -150,10 +154,10 @@ impl Aggregate {
         Ok(())
     }
 
-    /// Adds the values that came to be, and takes off those that ceased to be.
+    /// Adds the values that came to be, and takes off those that ceased to be, for the aggregates of a set with this filter.
     fn take_in_transitions(
         &mut self,
-        set: usize,
+        (set, filter): (usize, Option<usize>),
         column: &ArrayRef,
         slots: &[Slot],
         transitions: Transitions,
@@ -164,7 +168,7 @@ impl Aggregate {
         let slots: Vec<Slot> = transitions.rows.iter().map(|row| slots[*row as usize]).collect();
         let column = take(column, &UInt32Array::from(transitions.rows), None)?;
         let rows = Rows { slots: &slots, weights: Some(&transitions.weights), keep: None };
-        let here = |a: &&Accumulator| a.set == Some(set);
+        let here = |a: &&Accumulator| a.set == Some(set) && a.filter == filter;
         for accumulator in self.layout.accumulators.iter().filter(here) {
             accumulator.add(&mut self.groups, Some(&column), &rows)?;
         }

@@ -19,13 +19,18 @@ pub(super) struct Layout {
     pub accumulators: Vec<Accumulator>,
     pub sets: Vec<SetShape>,
     pub outcomes: Vec<Outcome>,
+    append: bool,
 }
+
+/// How many filters a set of seen values can tell apart: the bits of a count.
+const FILTERS_MAX: usize = 63;
 
 /// A table of values by group.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct SetShape {
     pub argument: usize,
-    pub filter: Option<usize>,
+    /// The filters of the aggregates that look at it. One alone, unless it keeps what was seen.
+    pub filters: Vec<Option<usize>>,
     pub keeps: Keeps,
 }
 
@@ -34,6 +39,8 @@ pub(super) struct SetShape {
 pub(super) enum Keeps {
     /// All, with how many there are.
     All,
+    /// All, with which of the filters have let each in: for inputs that never retract.
+    Seen,
     /// The least alone: for inputs that never retract.
     Least,
     /// The greatest alone.
@@ -50,18 +57,19 @@ impl Layout {
             accumulators: Vec::new(),
             sets: Vec::new(),
             outcomes: Vec::new(),
+            append,
         };
         if global {
             layout.given = Some(layout.field("given", DataType::Int64, 8));
         }
         for call in calls {
-            let outcome = layout.call(call, input, append)?;
+            let outcome = layout.call(call, input)?;
             layout.outcomes.push(outcome);
         }
         Ok(layout)
     }
 
-    fn call(&mut self, call: &AggregateCall, input: &SchemaRef, append: bool) -> Result<Outcome, OperatorError> {
+    fn call(&mut self, call: &AggregateCall, input: &SchemaRef) -> Result<Outcome, OperatorError> {
         let argument = Argument::of(call, input)?;
         let formula = match call.function {
             AggregateFunction::Count => Formula::Count { count: self.count(&argument) },
@@ -76,8 +84,8 @@ impl Layout {
                 let all = call.function == AggregateFunction::BoolAnd;
                 Formula::Truth { trues, count, all }
             }
-            AggregateFunction::Min => self.extreme(Argument { distinct: false, ..argument }, false, append),
-            AggregateFunction::Max => self.extreme(Argument { distinct: false, ..argument }, true, append),
+            AggregateFunction::Min => self.extreme(Argument { distinct: false, ..argument }, false),
+            AggregateFunction::Max => self.extreme(Argument { distinct: false, ..argument }, true),
         };
         Ok(Outcome { formula, output: call.output.clone() })
     }
@@ -105,11 +113,11 @@ impl Layout {
         })
     }
 
-    fn extreme(&mut self, argument: Argument, greatest: bool, append: bool) -> Formula {
-        if let (true, Some(number)) = (append, Number::of(&argument.data_type)) {
+    fn extreme(&mut self, argument: Argument, greatest: bool) -> Formula {
+        if let (true, Some(number)) = (self.append, Number::of(&argument.data_type)) {
             return Formula::Extreme { value: self.accumulator(Kind::Extreme { greatest, number }, &argument), number };
         }
-        let keeps = match (append, greatest) {
+        let keeps = match (self.append, greatest) {
             (false, _) => Keeps::All,
             (true, false) => Keeps::Least,
             (true, true) => Keeps::Greatest,
@@ -119,11 +127,18 @@ impl Layout {
 
     fn set(&mut self, argument: &Argument, keeps: Keeps) -> usize {
         let column = argument.column.expect("only COUNT(*) has no argument, and it has no set");
-        place_of(&mut self.sets, SetShape { argument: column, filter: argument.filter, keeps })
+        let filter = argument.filter;
+        let has_room = |set: &SetShape| set.filters.contains(&filter) || set.filters.len() < FILTERS_MAX;
+        let shared = |set: &SetShape| keeps == Keeps::Seen && set.keeps == keeps && set.argument == column && has_room(set);
+        if let Some(place) = self.sets.iter().position(shared) {
+            place_of(&mut self.sets[place].filters, filter);
+            return place;
+        }
+        place_of(&mut self.sets, SetShape { argument: column, filters: vec![filter], keeps })
     }
 
     fn accumulator(&mut self, kind: Kind, argument: &Argument) -> usize {
-        let set = argument.distinct.then(|| self.set(argument, Keeps::All));
+        let set = argument.distinct.then(|| self.set(argument, if self.append { Keeps::Seen } else { Keeps::All }));
         let wanted = Accumulator { kind, argument: argument.column, filter: argument.filter, set, offset: 0 };
         if let Some(there) = self.accumulators.iter().find(|a| Accumulator { offset: 0, ..(*a).clone() } == wanted) {
             return there.offset;

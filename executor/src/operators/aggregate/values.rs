@@ -43,10 +43,11 @@ impl ValueSet {
     ) -> Result<ValueSet, OperatorError> {
         let kind = match shape.keeps {
             Keeps::All => "values",
+            Keeps::Seen => "seen",
             Keeps::Least => "least",
             Keeps::Greatest => "greatest",
         };
-        let filter = shape.filter.map_or(String::new(), |f| format!("_where_{f}"));
+        let filter = shape.filters.first().copied().flatten().map_or(String::new(), |f| format!("_where_{f}"));
         let order = vec![(shape.keeps == Keeps::Greatest, false)];
         let codec = RowCodec::ordered(std::slice::from_ref(&argument), &order)?;
         let table = state.sorted_table(TableSpec {
@@ -59,17 +60,58 @@ impl ValueSet {
         Ok(ValueSet { shape, codec, table, distinct, below_zero: Vec::new() })
     }
 
-    /// Takes the values of the rows in `keep`.
+    /// Takes the values of the rows that each filter lets in (none: all). For each filter, the rows whose value came or went.
     pub fn apply(
         &mut self,
         groups: &GroupRows<'_>,
         column: &ArrayRef,
+        let_in: &[Option<BooleanBuffer>],
+        weights: Option<&[i64]>,
+    ) -> Result<Vec<Transitions>, OperatorError> {
+        let values = self.codec.encode(std::slice::from_ref(column), column.len())?;
+        match let_in {
+            _ if self.shape.keeps == Keeps::Seen => self.see(groups, &values, let_in),
+            [keep] => Ok(vec![self.count(groups, &values, keep.as_ref(), weights)?]),
+            _ => Err(OperatorError::Plan("only values that never go are shared by several filters".into())),
+        }
+    }
+
+    /// Notes which filters let in each row's value.
+    fn see(
+        &mut self,
+        groups: &GroupRows<'_>,
+        values: &EncodedRows,
+        let_in: &[Option<BooleanBuffer>],
+    ) -> Result<Vec<Transitions>, OperatorError> {
+        let mut transitions: Vec<Transitions> = let_in.iter().map(|_| Transitions::default()).collect();
+        for row in 0..values.len() {
+            let passes = |keep: &Option<BooleanBuffer>| keep.as_ref().is_none_or(|keep| keep.value(row));
+            let marks = let_in.iter().enumerate().fold(0, |marks, (place, keep)| marks | i64::from(passes(keep)) << place);
+            if marks == 0 {
+                continue;
+            }
+            let before = self.table.mark(groups.hashes[row], groups.keys.row(row), values.row(row), marks)?;
+            let mut new = marks & !before;
+            while new != 0 {
+                let place = new.trailing_zeros() as usize;
+                transitions[place].rows.push(row as u32);
+                transitions[place].weights.push(1);
+                new &= new - 1;
+            }
+        }
+        Ok(transitions)
+    }
+
+    /// Counts the values of the rows in `keep`.
+    fn count(
+        &mut self,
+        groups: &GroupRows<'_>,
+        values: &EncodedRows,
         keep: Option<&BooleanBuffer>,
         weights: Option<&[i64]>,
     ) -> Result<Transitions, OperatorError> {
-        let values = self.codec.encode(std::slice::from_ref(column), column.len())?;
         let mut transitions = Transitions::default();
-        for row in 0..column.len() {
+        for row in 0..values.len() {
             if keep.is_some_and(|k| !k.value(row)) {
                 continue;
             }

@@ -37,7 +37,7 @@ impl Change {
         let with_key = if null_is_value { None } else { rows_with_values(&key_columns) };
         let hashes = hash_columns(&key_columns, count)?;
         let keys = side.key_codec.encode(&key_columns, count)?;
-        let encoded = side.row_codec.encode(&columns_of(&batch, &side.kept), count)?;
+        let encoded = side.encode(&batch)?;
         let mut change = Change {
             batch,
             hashes,

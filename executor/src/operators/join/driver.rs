@@ -1,5 +1,6 @@
 //! The operator: matches an epoch's changes with the other side's rows, then gives what follows from numbers of partners.
 
+use super::bound::Bound;
 use super::candidates::{Candidates, Cursor, Residual};
 use super::change::Change;
 use super::expiry::Expiry;
@@ -30,6 +31,7 @@ pub struct Join {
     residual: Option<Residual>,
     sides: [Side; 2],
     expiry: Option<Expiry>,
+    bounds: [Option<Bound>; 2],
     null_aware: Option<NullAware>,
     errors: Errors,
     epoch: Option<EpochWork>,
@@ -44,6 +46,10 @@ struct EpochWork {
     /// Before the epoch and after it.
     verdicts: [Verdict; 2],
     watermark: Option<i64>,
+    /// The times below which rows of each side are to be forgotten.
+    limits: [i64; 2],
+    /// The watermarks that these follow from.
+    marks: [Option<i64>; 2],
 }
 
 /// What is to be done next.
@@ -66,7 +72,8 @@ impl Join {
     /// # Errors
     /// `Plan` if the node is another or does not fit its inputs; `State` if state can't be opened.
     pub fn new(node: &PlanNode, inputs: &[SchemaRef], context: Context) -> Result<Join, OperatorError> {
-        let thalweg_plan::Operator::Join { join_type, on, null_equals_null, residual, null_aware, time_key } = &node.operator
+        let thalweg_plan::Operator::Join { join_type, on, null_equals_null, residual, null_aware, time_key, bounds } =
+            &node.operator
         else {
             return Err(OperatorError::Plan("not a Join".into()));
         };
@@ -94,6 +101,7 @@ impl Join {
             kept: (0..left).collect(),
             degrees: join_type.keeps_left() || join_type.left_only(),
             on_one: *null_aware,
+            first: bounds[LEFT].map(|bound| bound.column),
         };
         let right_shape = SideShape {
             name: "right",
@@ -101,6 +109,7 @@ impl Join {
             kept: right_kept,
             degrees: join_type.keeps_right(),
             on_one: *null_aware,
+            first: bounds[RIGHT].map(|bound| bound.column),
         };
         let sides = [Side::open(left_shape, &inputs[LEFT], &context)?, Side::open(right_shape, &inputs[RIGHT], &context)?];
         let expiry = match time_key {
@@ -109,6 +118,8 @@ impl Join {
             Some(place) => Some(Expiry::open(*place, on, &sides, &context)?),
             None => None,
         };
+        let open = |side: usize| bounds[side].map(|rule| Bound::open(rule, side, &sides, &context)).transpose();
+        let bounds = [open(LEFT)?, open(RIGHT)?];
         Ok(Join {
             schema: Arc::clone(&node.schema),
             inputs: [Arc::clone(&inputs[LEFT]), Arc::clone(&inputs[RIGHT])],
@@ -117,6 +128,7 @@ impl Join {
             residual,
             sides,
             expiry,
+            bounds,
             null_aware: if *null_aware { Some(NullAware::open(&context)?) } else { None },
             errors: context.errors,
             epoch: None,
@@ -141,6 +153,15 @@ impl Join {
                     self.dropped(Dropped::Late, late);
                     on_time.push(kept);
                 }
+            }
+        }
+        if let Some(bound) = &self.bounds[1 - side] {
+            for delta in &mut on_time {
+                let (kept, late) = bound
+                    .horizon
+                    .on_time(std::mem::replace(delta, Delta::empty(Arc::clone(&self.inputs[side]))), bound.other())?;
+                self.dropped(Dropped::Late, late);
+                *delta = kept;
             }
         }
         // A left row with a NULL key waits in a null-aware join for the right to become empty.
@@ -232,6 +253,10 @@ impl Join {
             Some(expiry) => Some(micros(change.batch.column(expiry.columns[side]))?),
             None => None,
         };
+        let bound_times = match &self.bounds[side] {
+            Some(bound) => Some(micros(change.batch.column(bound.column()))?),
+            None => None,
+        };
         let null_keys = self.null_aware.is_some() && side == LEFT;
         for at in 0..change.rows.len() {
             let (hash, key, row) = change.at(at);
@@ -248,6 +273,12 @@ impl Join {
                 let place = change.rows[at] as usize;
                 if !times.is_null(place) {
                     expiry.index.insert(times.value(place), hash, key);
+                }
+            }
+            if let (Some(bound), Some(times)) = (&mut self.bounds[side], &bound_times) {
+                let place = change.rows[at] as usize;
+                if !times.is_null(place) {
+                    bound.index.note(times.value(place), hash, key);
                 }
             }
         }
@@ -356,6 +387,22 @@ impl Join {
         Ok(below.is_empty())
     }
 
+    /// Forgets a piece of the rows that meet no partner any more. Whether that was all.
+    fn forget_bounded(&mut self, work: &EpochWork) -> Result<bool, OperatorError> {
+        let mut is_all = true;
+        for side in [LEFT, RIGHT] {
+            let Some(bound) = &mut self.bounds[side] else { continue };
+            bound.horizon.advance(work.marks[side]);
+            let keys = bound.index.take_below(work.limits[side], PIECE_ROWS);
+            for (place, time) in self.sides[side].forget_below(&keys, work.limits[side])? {
+                let (hash, key) = &keys[place];
+                bound.index.note(time, *hash, key);
+            }
+            is_all &= keys.is_empty();
+        }
+        Ok(is_all)
+    }
+
     /// Does the next bit of an epoch's work.
     fn advance(&mut self, work: &mut EpochWork, output: &mut Output) -> Result<Advance, OperatorError> {
         match work.stage {
@@ -392,7 +439,10 @@ impl Join {
                     (false, _) => Stage::Forget,
                 };
             }
-            Stage::Forget => return Ok(if self.forget(work.watermark)? { Advance::Done } else { Advance::Yield }),
+            Stage::Forget => {
+                let is_all = self.forget(work.watermark)? & self.forget_bounded(work)?;
+                return Ok(if is_all { Advance::Done } else { Advance::Yield });
+            }
         }
         Ok(Advance::Next)
     }
@@ -412,6 +462,8 @@ impl Operator for Join {
 
     fn begin(&mut self, input: EpochInput) -> Result<(), OperatorError> {
         let watermark = self.expiry.as_ref().and_then(|e| e.watermark(&input));
+        let limit = |side: usize| self.bounds[side].as_ref().map_or((i64::MIN, None), |bound| bound.limit(&input));
+        let [left_limit, right_limit] = [LEFT, RIGHT].map(limit);
         let [left, right] =
             <[Vec<Delta>; 2]>::try_from(input.ports).map_err(|_| OperatorError::Plan("a Join has two inputs".into()))?;
         let changes = [self.change(LEFT, left)?, self.change(RIGHT, right)?];
@@ -425,6 +477,8 @@ impl Operator for Join {
             touched: [Touched::default(), Touched::default()],
             verdicts,
             watermark,
+            limits: [left_limit.0, right_limit.0],
+            marks: [left_limit.1, right_limit.1],
         });
         Ok(())
     }

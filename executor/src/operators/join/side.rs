@@ -6,11 +6,14 @@
 
 use crate::error::OperatorError;
 use crate::operators::build::Context;
-use crate::operators::rows::fields_of;
-use arrow::array::ArrayRef;
+use crate::operators::horizon::{least_not_below, micros};
+use crate::operators::rows::{columns_of, fields_of};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, SchemaRef};
+use std::rc::Rc;
+use std::sync::Arc;
 use thalweg_storage::StorageResult;
-use thalweg_storage::state::{Entry, RowCodec, SortedTable, TableSpec};
+use thalweg_storage::state::{EncodedRows, Entry, RowCodec, SortedTable, TableSpec};
 
 /// The port of the left side.
 pub(super) const LEFT: usize = 0;
@@ -24,7 +27,9 @@ pub(super) struct Side {
     /// The columns that state keeps.
     pub kept: Vec<usize>,
     pub key_codec: RowCodec,
-    pub row_codec: RowCodec,
+    row_codec: RowCodec,
+    /// The kept columns in the order in which they are stored.
+    stored: Vec<usize>,
     table: SortedTable,
     /// All rows lie under the empty key.
     on_one: bool,
@@ -41,13 +46,20 @@ pub(super) struct SideShape {
     pub kept: Vec<usize>,
     pub degrees: bool,
     pub on_one: bool,
+    /// The kept column of times that is stored first, so that rows can be forgotten by it.
+    pub first: Option<usize>,
 }
 
 impl Side {
     /// Opens the side's state.
     pub fn open(shape: SideShape, input: &SchemaRef, context: &Context) -> Result<Side, OperatorError> {
         let key_fields = nullable(fields_of(input, &shape.keys)?);
-        let row_fields = nullable(fields_of(input, &shape.kept)?);
+        let rest = shape.kept.iter().filter(|column| Some(**column) != shape.first);
+        let stored: Vec<usize> = shape.first.iter().chain(rest).copied().collect();
+        if stored.len() != shape.kept.len() {
+            return Err(OperatorError::Plan("the column that bounds a side is not kept".into()));
+        }
+        let row_fields = nullable(fields_of(input, &stored)?);
         let stored_codec = RowCodec::new(&[key_fields.clone(), row_fields.clone()].concat())?;
         Ok(Side {
             key_codec: RowCodec::new(&key_fields)?,
@@ -61,6 +73,7 @@ impl Side {
             })?,
             on_one: shape.on_one,
             stored_codec,
+            stored,
             keys: shape.keys,
             kept: shape.kept,
             degrees: shape.degrees,
@@ -72,7 +85,14 @@ impl Side {
         if self.kept.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.row_codec.decode(rows)?)
+        let columns = self.row_codec.decode(rows)?;
+        let place = |column: &usize| self.stored.iter().position(|stored| stored == column);
+        Ok(self.kept.iter().filter_map(place).map(|place| Arc::clone(&columns[place])).collect())
+    }
+
+    /// Rows as state keeps them.
+    pub fn encode(&self, batch: &RecordBatch) -> Result<EncodedRows, OperatorError> {
+        Ok(self.row_codec.encode(&columns_of(batch, &self.stored), batch.num_rows())?)
     }
 
     /// Adds copies of a row. The entry before and after.
@@ -147,6 +167,30 @@ impl Side {
     /// Forgets a key.
     pub fn remove_key(&mut self, hash: u64, key: &[u8]) -> Result<(), OperatorError> {
         Ok(self.table.remove_key(hash, key)?)
+    }
+
+    /// Forgets the rows of these keys whose time, which is stored first, is below `time`. The keys that have others left, by their places,
+    /// each with the time of its first row.
+    pub fn forget_below(&mut self, keys: &[(u64, Rc<[u8]>)], time: i64) -> Result<Vec<(usize, i64)>, OperatorError> {
+        let mut times = self.row_codec.decode([])?;
+        times.truncate(1);
+        let [column] = times.as_slice() else {
+            return Err(OperatorError::Plan("a bounded side keeps no column".into()));
+        };
+        let least = least_not_below(time, column.data_type())?;
+        let field = Field::new("time", column.data_type().clone(), true);
+        let least = RowCodec::new(&[field])?.encode(&[least], 1)?;
+        let (mut places, mut firsts) = (Vec::new(), Vec::new());
+        for (place, (hash, key)) in keys.iter().enumerate() {
+            if let Some(first) = self.table.remove_below(*hash, key, least.row(0))? {
+                places.push(place);
+                firsts.push(first);
+            }
+        }
+        let columns = self.row_codec.decode(firsts.iter().map(Vec::as_slice))?;
+        let times = micros(&columns[0])?;
+        // NULLs are last: where the first is one, so are all.
+        Ok(places.into_iter().zip(times.iter()).filter_map(|(place, time)| Some((place, time?))).collect())
     }
 
     /// Visits every key: see [`SortedTable::for_each_key`].

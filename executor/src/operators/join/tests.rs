@@ -4,7 +4,7 @@ mod random;
 
 use crate::testing::{Subject, check, expr, schema};
 use arrow::datatypes::Schema;
-use thalweg_plan::{JoinType, Operator};
+use thalweg_plan::{JoinBound, JoinType, Operator};
 
 /// A join of `a:int8 x:text` and `b:int8 y:text` on `a = b`, with a further condition.
 pub(super) fn join(join_type: JoinType, residual: Option<&str>) -> Subject {
@@ -21,6 +21,7 @@ fn build(join_type: JoinType, residual: Option<&str>, change: impl Fn(&mut Opera
         residual: residual.map(|sql| expr(&both, sql)),
         null_aware: false,
         time_key: None,
+        bounds: [None, None],
     };
     change(&mut operator);
     let null_aware = matches!(operator, Operator::Join { null_aware: true, .. });
@@ -318,6 +319,7 @@ fn s19_rows_below_both_watermarks_are_forgotten_and_late_ones_are_dropped_and_co
         residual: None,
         null_aware: false,
         time_key: Some(0),
+        bounds: [None, None],
     };
     let right = "u:timestamp y:text";
     check(
@@ -358,6 +360,7 @@ fn without_keys_every_row_meets_every_other() {
         residual: None,
         null_aware: false,
         time_key: None,
+        bounds: [None, None],
     };
     check(
         &Subject::new(operator, &[("a:int8", &[]), ("b:int8", &[])], "a:int8 b:int8"),
@@ -399,4 +402,81 @@ fn d18_a_row_with_many_partners_comes_in_pieces() {
             assert!(rig.largest <= 2 * crate::operator::PIECE_ROWS, "no piece is much larger than it should be");
         }
     }
+}
+
+/// Orders and payments within ten microseconds after: `t <= u and u <= t + 10`.
+fn interval_join(join_type: JoinType, own: bool) -> Subject {
+    let (left, right) = ("a:int8 t:timestamp", "b:int8 u:timestamp");
+    let both = Schema::new([schema(left).fields().to_vec(), schema(right).fields().to_vec()].concat());
+    let operator = Operator::Join {
+        join_type,
+        on: vec![(0, 0)],
+        null_equals_null: false,
+        residual: Some(expr(&both, "t <= u and u <= t + interval '10 microseconds'")),
+        null_aware: false,
+        time_key: None,
+        bounds: [
+            Some(JoinBound { column: 1, other: 1, shift_us: 10, own }),
+            Some(JoinBound { column: 1, other: 1, shift_us: 0, own }),
+        ],
+    };
+    let output = if join_type.left_only() { left.to_string() } else { format!("{left} {right}") };
+    Subject::new(operator, &[(left, &[0]), (right, &[0])], &output)
+}
+
+#[test]
+fn a_row_whose_interval_is_over_is_forgotten_and_one_that_comes_late_but_within_its_watermark_still_meets_all() {
+    check(
+        &interval_join(JoinType::Left, false),
+        "+ 1 20
+         + 1 30
+         + 1 null
+         r+ 1 25
+         epoch
+         = + 1 20 1 25
+         = + 1 30 null null
+         = + 1 null null null
+         watermark 1 u 35
+         epoch
+         + 1 21
+         r+ 1 36
+         epoch
+         = + 1 21 1 25
+         = + 1 30 1 36
+         = - 1 30 null null
+         watermark 0 t 40
+         epoch
+         r+ 1 36
+         epoch
+         = + 1 30 1 36
+         r- 1 25
+         r+ 1 34
+         epoch
+         dropped
+         = late 2 unmatched 0",
+    );
+}
+
+#[test]
+fn a_row_that_can_be_taken_back_is_kept_until_its_own_watermark_has_passed_it() {
+    check(
+        &interval_join(JoinType::Inner, true),
+        "+ 1 20
+         r+ 1 25
+         epoch
+         = + 1 20 1 25
+         watermark 1 u 90
+         epoch
+         - 1 20
+         epoch
+         = - 1 20 1 25
+         watermark 0 t 90
+         epoch
+         + 1 95
+         r+ 1 96
+         epoch
+         = + 1 95 1 96
+         dropped
+         = late 0 unmatched 0",
+    );
 }

@@ -4,6 +4,7 @@
 //! vector of boxed rows costs three, and about half the memory.
 
 use super::Entry;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -16,7 +17,12 @@ const STORED: u8 = 1;
 /// The database has something else than memory.
 const DIRTY: u8 = 2;
 /// What an entry costs in a tree besides the bytes of its sub-key: nodes are about two thirds full.
-const TREE_ENTRY_BYTES: usize = (size_of::<Box<[u8]>>() + size_of::<State>()) * 3 / 2;
+const TREE_ENTRY_BYTES: usize = (size_of::<SubKey>() + size_of::<State>()) * 3 / 2;
+/// Up to this length a sub-key lies in the tree itself: a 64-bit number is 9 bytes.
+const INLINE_BYTES: usize = 16;
+
+/// A sub-key in a tree.
+type SubKey = SmallVec<[u8; INLINE_BYTES]>;
 
 /// An entry and how it stands to the database. A removed entry that is still stored has a count of 0.
 #[derive(Clone, Copy)]
@@ -27,9 +33,9 @@ struct State {
 
 #[derive(Default)]
 struct Tree {
-    map: BTreeMap<Box<[u8]>, State>,
+    map: BTreeMap<SubKey, State>,
     /// Sub-keys whose entries may be dirty, so that a flush does not visit a million clean ones.
-    dirty: Vec<Box<[u8]>>,
+    dirty: Vec<SubKey>,
     /// What sub-keys of both hold on the heap.
     heap_bytes: usize,
 }
@@ -48,6 +54,11 @@ pub(super) struct Entries {
 /// The memory of a heap allocation of `len` bytes.
 fn allocated(len: usize) -> usize {
     len.next_multiple_of(16)
+}
+
+/// What a sub-key in a tree holds on the heap.
+fn heap_bytes(sub: &[u8]) -> usize {
+    if sub.len() <= INLINE_BYTES { 0 } else { allocated(sub.len()) }
 }
 
 fn read<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
@@ -86,26 +97,26 @@ fn write_state(packed: &mut [u8], at: usize, state: State) {
 
 impl Tree {
     fn insert(&mut self, sub: &[u8], state: State) {
-        self.heap_bytes += allocated(sub.len());
-        self.map.insert(sub.into(), state);
+        self.heap_bytes += heap_bytes(sub);
+        self.map.insert(SubKey::from_slice(sub), state);
         if state.flags & DIRTY != 0 {
             self.note_dirty(sub);
         }
     }
 
     fn note_dirty(&mut self, sub: &[u8]) {
-        self.heap_bytes += allocated(sub.len());
-        self.dirty.push(sub.into());
+        self.heap_bytes += heap_bytes(sub);
+        self.dirty.push(SubKey::from_slice(sub));
     }
 
     fn remove(&mut self, sub: &[u8]) {
         if self.map.remove(sub).is_some() {
-            self.heap_bytes -= allocated(sub.len());
+            self.heap_bytes -= heap_bytes(sub);
         }
     }
 
     fn memory_bytes(&self) -> usize {
-        let lists = self.map.len() * TREE_ENTRY_BYTES + self.dirty.capacity() * size_of::<Box<[u8]>>();
+        let lists = self.map.len() * TREE_ENTRY_BYTES + self.dirty.capacity() * size_of::<SubKey>();
         size_of::<Tree>() + lists + self.heap_bytes
     }
 }
@@ -254,6 +265,51 @@ impl Entries {
         *self = kept;
     }
 
+    /// Removes the entries below a sub-key. Those that are stored leave a mark.
+    pub(super) fn remove_below(&mut self, bound: &[u8]) {
+        let mark = State { entry: Entry::default(), flags: STORED | DIRTY };
+        if let Some(tree) = &mut self.tree {
+            let rest = tree.map.split_off(bound);
+            for (sub, state) in std::mem::replace(&mut tree.map, rest) {
+                if state.entry.count == 0 {
+                    tree.map.insert(sub, state);
+                    continue;
+                }
+                self.live -= 1;
+                tree.heap_bytes -= heap_bytes(&sub);
+                if state.flags & STORED != 0 {
+                    tree.insert(&sub, mark);
+                }
+            }
+            return;
+        }
+        let mut at = self.key_bytes as usize;
+        // From here to `at` lie entries that go without a mark.
+        let mut start = at;
+        while let Some(item) = item(&self.packed, at).filter(|item| item.sub < bound) {
+            let (state, next) = (item.state, item.next);
+            self.live -= u32::from(state.entry.count != 0);
+            if state.flags & STORED == 0 {
+                at = next;
+                continue;
+            }
+            write_state(&mut self.packed, at, mark);
+            self.packed.drain(start..at);
+            start += next - at;
+            at = start;
+        }
+        self.packed.drain(start..at);
+    }
+
+    /// The first entry's sub-key.
+    pub(super) fn first(&self) -> Option<&[u8]> {
+        let mut items = self.items().filter(|(_, item)| item.state.entry.count != 0);
+        match &self.tree {
+            None => items.next().map(|(_, item)| item.sub),
+            Some(tree) => tree.map.iter().find(|(_, state)| state.entry.count != 0).map(|(sub, _)| sub.as_ref()),
+        }
+    }
+
     /// Visits entries in order, from the first after `after` on, until the visitor returns false.
     pub(super) fn scan(&self, after: Option<&[u8]>, mut visit: impl FnMut(&[u8], Entry) -> bool) {
         match &self.tree {
@@ -308,7 +364,7 @@ impl Entries {
             return Ok(());
         };
         for sub in std::mem::take(&mut tree.dirty) {
-            tree.heap_bytes -= allocated(sub.len());
+            tree.heap_bytes -= heap_bytes(&sub);
             let Some(state) = tree.map.get_mut(&sub).filter(|state| state.flags & DIRTY != 0) else { continue };
             write(&sub, Some(state.entry).filter(|entry| entry.count != 0))?;
             state.flags = STORED;
