@@ -14,6 +14,6 @@ COPY --from=build /thalweg /usr/local/bin/thalweg
 USER thalweg
 VOLUME /var/lib/thalweg
 EXPOSE 5460 5461
-# There is no authentication yet: publish these ports on loopback only, as docker-compose.yml does.
+# Everybody who reaches the container is let in: publish its ports on loopback only, as docker-compose.yml does, or give it rules.
 ENTRYPOINT ["thalweg"]
-CMD ["serve", "--data-dir", "/var/lib/thalweg/data", "--pg-listen", "0.0.0.0:5460", "--http-listen", "0.0.0.0:5461"]
+CMD ["serve", "--data-dir", "/var/lib/thalweg/data", "--pg-listen", "0.0.0.0:5460", "--trust-remote=true", "--http-listen", "0.0.0.0:5461", "--http-remote=true"]

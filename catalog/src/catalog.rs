@@ -3,6 +3,7 @@
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ids::ObjectId;
 use crate::object::{CatalogObject, ObjectDefinition};
+use crate::security::{Security, SecurityChange, Subject};
 use crate::suggest;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ pub struct Catalog {
     schemas: BTreeSet<String>,
     /// Settings made with `ALTER SYSTEM SET`, by name.
     settings: BTreeMap<String, String>,
+    security: Arc<Security>,
 }
 
 /// One step of a transaction.
@@ -66,6 +68,8 @@ pub enum CatalogChange {
         /// Its value, none to reset it.
         value: Option<String>,
     },
+    /// Changes who may do what.
+    Security(SecurityChange),
 }
 
 /// Changes that happen together or not at all: one record of the catalog log.
@@ -90,6 +94,9 @@ pub struct CatalogSnapshot {
     pub schemas: Vec<String>,
     /// System-wide settings.
     pub settings: BTreeMap<String, String>,
+    /// Who may do what.
+    #[serde(default)]
+    pub security: Security,
 }
 
 impl Default for Catalog {
@@ -108,6 +115,7 @@ impl Catalog {
             names: BTreeMap::new(),
             schemas: BTreeSet::from([DEFAULT_SCHEMA.to_string()]),
             settings: BTreeMap::new(),
+            security: Arc::default(),
         }
     }
 
@@ -166,6 +174,11 @@ impl Catalog {
     /// System-wide settings, sorted by name.
     pub fn settings(&self) -> &BTreeMap<String, String> {
         &self.settings
+    }
+
+    /// Who may do what.
+    pub fn security(&self) -> &Security {
+        &self.security
     }
 
     /// The objects that read this one directly, in order of their ids.
@@ -231,6 +244,7 @@ impl Catalog {
             CatalogChange::Drop(id) => {
                 let object = self.objects.remove(id).ok_or_else(|| gone(*id))?;
                 self.names.remove(&(object.schema.clone(), object.name.clone()));
+                Arc::make_mut(&mut self.security).forget(&Subject::Relation(*id));
             }
             CatalogChange::Rename { id, name } => {
                 let old = Arc::clone(self.objects.get(id).ok_or_else(|| gone(*id))?);
@@ -257,29 +271,39 @@ impl Catalog {
                     return Err(SqlError::new(SqlState::DuplicateSchema, format!("schema \"{name}\" already exists")));
                 }
             }
-            CatalogChange::DropSchema(name) => {
-                let inside = self.objects.values().filter(|o| o.schema == *name);
-                let lines: Vec<String> =
-                    inside.map(|o| format!("{} {name}.{} depends on schema {name}", o.kind(), o.name)).collect();
-                if !lines.is_empty() {
-                    return Err(SqlError::new(
-                        SqlState::DependentObjectsStillExist,
-                        format!("cannot drop schema {name} because other objects depend on it"),
-                    )
-                    .with_detail(lines.join("\n"))
-                    .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-                }
-                if !self.schemas.remove(name) {
-                    return Err(no_schema(name));
-                }
-            }
+            CatalogChange::DropSchema(name) => self.drop_schema(name)?,
             CatalogChange::Setting { name, value: Some(value) } => {
                 self.settings.insert(name.clone(), value.clone());
             }
             CatalogChange::Setting { name, value: None } => {
                 self.settings.remove(name);
             }
+            CatalogChange::Security(change) => {
+                Arc::make_mut(&mut self.security).apply(change)?;
+                if let Some(id) = change.given_id() {
+                    // Roles, policies and secrets have OIDs too, and none is given out twice.
+                    self.next_id = self.next_id.max(ObjectId(id.0 + 1));
+                }
+            }
         }
+        Ok(())
+    }
+
+    fn drop_schema(&mut self, name: &str) -> SqlResult<()> {
+        let inside = self.objects.values().filter(|o| o.schema == *name);
+        let lines: Vec<String> = inside.map(|o| format!("{} {name}.{} depends on schema {name}", o.kind(), o.name)).collect();
+        if !lines.is_empty() {
+            return Err(SqlError::new(
+                SqlState::DependentObjectsStillExist,
+                format!("cannot drop schema {name} because other objects depend on it"),
+            )
+            .with_detail(lines.join("\n"))
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        if !self.schemas.remove(name) {
+            return Err(no_schema(name));
+        }
+        Arc::make_mut(&mut self.security).forget(&Subject::Schema(name.to_string()));
         Ok(())
     }
 
@@ -300,6 +324,7 @@ impl Catalog {
             objects: self.objects.values().map(|o| (**o).clone()).collect(),
             schemas: self.schemas.iter().cloned().collect(),
             settings: self.settings.clone(),
+            security: (*self.security).clone(),
         }
     }
 
@@ -313,6 +338,7 @@ impl Catalog {
             objects,
             schemas: snapshot.schemas.into_iter().collect(),
             settings: snapshot.settings,
+            security: Arc::new(snapshot.security),
         }
     }
 }

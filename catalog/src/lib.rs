@@ -14,6 +14,7 @@ pub mod ids;
 pub mod json;
 pub mod object;
 pub mod options;
+pub mod security;
 pub mod suggest;
 pub mod types;
 
@@ -24,4 +25,5 @@ pub use delta::Delta;
 pub use error::{ErrorObject, SqlError, SqlResult, SqlState};
 pub use ids::{Epoch, ObjectId, VNODES, VNode, WorkerIndex};
 pub use object::{CatalogObject, ConnectorSpec, ObjectDefinition, ObjectKind};
+pub use security::{Privileges, RoleId, Security, SecurityChange, Subject};
 pub use types::SqlType;

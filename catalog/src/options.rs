@@ -151,5 +151,18 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     (bytes.is_finite() && bytes < 9e18).then_some(bytes as u64)
 }
 
+/// What an option's value begins with that names a secret: no text of SQL can hold it.
+const SECRET_MARK: &str = "\0secret:";
+
+/// The value of an option that is to have the value of a secret.
+pub fn secret_reference(name: &str) -> String {
+    format!("{SECRET_MARK}{name}")
+}
+
+/// The secret that an option's value names, if it names one.
+pub fn referenced_secret(value: &str) -> Option<&str> {
+    value.strip_prefix(SECRET_MARK)
+}
+
 #[cfg(test)]
 mod tests;

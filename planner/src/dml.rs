@@ -12,13 +12,13 @@ use crate::parse::parse_expr;
 use crate::physical::physical_expr;
 use crate::relation::StreamRelations;
 use crate::rewrite;
-use crate::statement::{Name, Word};
+use crate::statement::{Name, Statement, Word};
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_expr::PhysicalExpr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use thalweg_catalog::{CatalogObject, Column, ObjectDefinition, SqlError, SqlResult, SqlState, SqlType, suggest};
 
@@ -42,6 +42,40 @@ pub struct Returning {
     pub columns: Vec<Column>,
     /// Their values, over the table's columns.
     pub exprs: Vec<Arc<dyn PhysicalExpr>>,
+}
+
+/// The table that a change is of, and the places of the columns that it writes.
+///
+/// # Errors
+/// As [`writable`], and `42703` for a column that is not there.
+pub fn changed(statement: &Statement, scope: &Scope<'_>) -> SqlResult<(Arc<CatalogObject>, BTreeSet<usize>)> {
+    let words: Vec<Word>;
+    let table = match statement {
+        Statement::Insert(insert) => {
+            let ast::TableObject::TableName(name) = &insert.table else {
+                return Err(SqlError::unsupported("INSERT into a table function is not supported"));
+            };
+            words = insert.columns.iter().map(crate::parse_fold).collect();
+            writable(&table_name(name)?, scope)?
+        }
+        Statement::Update(update) => {
+            words = update.assignments.iter().map(|a| assignment_of(a).map(|(word, _)| word)).collect::<SqlResult<_>>()?;
+            target(&update.table.relation, scope)?.0
+        }
+        Statement::Delete(delete) => {
+            words = vec![];
+            let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = &delete.from;
+            let first = from.first().ok_or_else(|| SqlError::syntax("expected a table's name"))?;
+            target(&first.relation, scope)?.0
+        }
+        _ => return Err(SqlError::internal("not a change of data")),
+    };
+    let all = words.is_empty() && matches!(statement, Statement::Insert(insert) if insert.source.is_some());
+    let columns = match all {
+        true => (0..table.columns.len()).collect(),
+        false => words.iter().map(|word| place_of(&table, word)).collect::<SqlResult<_>>()?,
+    };
+    Ok((table, columns))
 }
 
 /// The plan of an `INSERT`; `declared` are types of parameters that the client gave.
@@ -196,23 +230,21 @@ pub fn bind_delete(
         let expr = SqlExpr::CompoundIdentifier(vec![rewrite::ident(&alias), rewrite::ident(&c.name)]);
         SelectItem::ExprWithAlias { expr, alias: rewrite::ident(&c.name) }
     });
-    let selection = match &delete.using {
-        None => delete.selection.clone(),
-        // A row goes once, however many rows of the others it meets.
-        Some(using) => {
-            let mut inner = rewrite::select(
-                vec![SelectItem::UnnamedExpr(rewrite::number(1))],
-                only.relation.clone(),
-                delete.selection.clone(),
-            );
-            inner.from = using.clone();
-            Some(SqlExpr::Exists { subquery: Box::new(rewrite::query(inner)), negated: false })
-        }
-    };
+    let selection = deleted_rows(delete, &only.relation);
     let query = rewrite::query(rewrite::select(columns.collect(), only.relation.clone(), selection));
     let (bound, parameters) = planner.plan_with_parameters(&query, scope, declared)?;
     let returning = returning(planner, delete.returning.as_deref(), &table, &alias, scope)?;
     Ok(BoundChange { table, plan: bound.plan, returning, parameters })
+}
+
+/// The condition on the rows that a `DELETE` takes: with `USING`, that there is a row of the other relations that goes with them.
+pub(crate) fn deleted_rows(delete: &ast::Delete, relation: &ast::TableFactor) -> Option<SqlExpr> {
+    let Some(using) = &delete.using else { return delete.selection.clone() };
+    // A row goes once, however many rows of the others it meets.
+    let items = vec![SelectItem::UnnamedExpr(rewrite::number(1))];
+    let mut inner = rewrite::select(items, relation.clone(), delete.selection.clone());
+    inner.from = using.clone();
+    Some(SqlExpr::Exists { subquery: Box::new(rewrite::query(inner)), negated: false })
 }
 
 /// The expressions of a `RETURNING`, over the columns of the table.

@@ -3,10 +3,11 @@
 use arrow::datatypes::SchemaRef;
 use datafusion::common::{Constraint, Constraints};
 use datafusion::logical_expr::{LogicalPlan, TableSource, TableType};
+use datafusion::sql::sqlparser::ast;
 use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
-use thalweg_catalog::{CatalogObject, SqlResult};
+use thalweg_catalog::{CatalogObject, ObjectId, SqlResult};
 
 /// Gives the relations that a query may read.
 pub trait RelationSource {
@@ -21,6 +22,39 @@ pub trait RelationSource {
     /// # Errors
     /// Whatever keeps it from being read.
     fn system_relation(&self, schema: &str, name: &str) -> SqlResult<Option<Arc<dyn TableSource>>>;
+
+    /// What of an object may be read: by the query itself, or by `view`, in whose query it is named. Everything, unless
+    /// whoever asks has a user to check.
+    ///
+    /// # Errors
+    /// `42501` if nothing of it may be.
+    fn rights(&self, _object: &Arc<CatalogObject>, _view: Option<ObjectId>) -> SqlResult<ReadRights> {
+        Ok(ReadRights::default())
+    }
+
+    /// Refuses a call of a function.
+    ///
+    /// # Errors
+    /// `42501`.
+    fn check_function(&self, _name: &str) -> SqlResult<()> {
+        Ok(())
+    }
+}
+
+/// What of an object may be read.
+#[derive(Clone, Debug, Default)]
+pub struct ReadRights {
+    /// The columns that may not be, by their places.
+    pub denied: Vec<usize>,
+    /// The condition on the rows that are seen; none for all rows.
+    pub rows: Option<ast::Expr>,
+}
+
+impl ReadRights {
+    /// Whether all of it may be read.
+    pub fn is_everything(&self) -> bool {
+        self.denied.is_empty() && self.rows.is_none()
+    }
 }
 
 /// The columns of catalog objects alone, for queries that are to become streaming plans.
@@ -33,6 +67,27 @@ impl RelationSource for StreamRelations {
 
     fn system_relation(&self, _schema: &str, _name: &str) -> SqlResult<Option<Arc<dyn TableSource>>> {
         Ok(None)
+    }
+}
+
+/// The columns of catalog objects, with the rights that another source knows of.
+pub(crate) struct CheckedStreams<'a>(pub(crate) &'a dyn RelationSource);
+
+impl RelationSource for CheckedStreams<'_> {
+    fn relation(&self, object: &Arc<CatalogObject>) -> SqlResult<Arc<dyn TableSource>> {
+        StreamRelations.relation(object)
+    }
+
+    fn system_relation(&self, schema: &str, name: &str) -> SqlResult<Option<Arc<dyn TableSource>>> {
+        StreamRelations.system_relation(schema, name)
+    }
+
+    fn rights(&self, object: &Arc<CatalogObject>, view: Option<ObjectId>) -> SqlResult<ReadRights> {
+        self.0.rights(object, view)
+    }
+
+    fn check_function(&self, name: &str) -> SqlResult<()> {
+        self.0.check_function(name)
     }
 }
 

@@ -3,10 +3,14 @@
 //! Positions in here are in characters from 1, counted in the statement's own text. Queries, expressions and data changes
 //! are kept as `sqlparser` gives them; the spans of their tokens are on "line" 1, their column being that same position.
 
+mod access;
 mod objects;
 mod rows;
 mod session;
 
+pub use access::{
+    Access, Grant, GrantTarget, GrantedPrivileges, OwnedThing, PolicyClauses, RoleName, RoleOption, RowSecurityChange,
+};
 pub(crate) use objects::options_map;
 pub use objects::{
     ColumnDefinition, CommentTarget, CreateRelation, CreateSink, CreateView, DropObjects, DropSchemas, FormatClause,
@@ -86,7 +90,11 @@ pub enum Statement {
         name: Word,
         /// Whether an existing one is fine.
         if_not_exists: bool,
+        /// `AUTHORIZATION x`: who owns it.
+        owner: Option<RoleName>,
     },
+    /// Roles, privileges, owners, row policies, secrets.
+    Access(Box<Access>),
     /// `DROP kind …`.
     Drop(DropObjects),
     /// `DROP SCHEMA …`.
@@ -252,6 +260,7 @@ impl Statement {
             Statement::Subscribe(_) => "SUBSCRIBE",
             Statement::Flush => "FLUSH",
             Statement::CancelJob(_) => "CANCEL JOB",
+            Statement::Access(access) => access.tag(),
         }
     }
 
@@ -272,7 +281,8 @@ impl Statement {
             | Statement::Truncate(_)
             | Statement::Rename { .. }
             | Statement::Comment { .. }
-            | Statement::CancelJob(_) => true,
+            | Statement::CancelJob(_)
+            | Statement::Access(_) => true,
             Statement::Copy(copy) => matches!(copy.direction, CopyDirection::From { .. }),
             Statement::Set(set) => set.scope == SetScope::System,
             _ => false,

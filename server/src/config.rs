@@ -1,6 +1,7 @@
 //! Settings of the process: from flags, then the environment, then a TOML file, then defaults. One list serves all four, and
 //! an unknown name is refused wherever it stands.
 
+use crate::access::tls::TlsFiles;
 use clap::Args;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -50,6 +51,27 @@ pub struct Given {
     /// Postgres connections at a time [default: 1000]
     #[arg(long, value_name = "N")]
     pub max_connections: Option<usize>,
+    /// File with rules on who may connect from where, in the form of pg_hba.conf; read again on SIGHUP
+    #[arg(long, value_name = "FILE")]
+    pub rule_file: Option<PathBuf>,
+    /// Let clients from other machines in without authentication
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub trust_remote: Option<bool>,
+    /// Let anybody who reaches it read /healthz and /metrics from other machines
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub http_remote: Option<bool>,
+    /// File with the server's certificate and those that lead to a root (PEM); read again when it changes
+    #[arg(long, value_name = "FILE")]
+    pub tls_certificate: Option<PathBuf>,
+    /// File with the certificate's private key (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// File with the roots of clients' certificates (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub tls_client_ca: Option<PathBuf>,
+    /// File with the key that secrets are encrypted with [default: secrets.key in the data directory]
+    #[arg(long, value_name = "FILE")]
+    pub secrets_key_file: Option<PathBuf>,
     /// What to log, as in RUST_LOG [default: warn]
     #[arg(long, value_name = "FILTER")]
     pub log: Option<String>,
@@ -105,6 +127,16 @@ pub struct Settings {
     pub checkpoint_interval: Duration,
     /// Postgres connections at a time.
     pub max_connections: usize,
+    /// File with rules on who may connect from where; none for this machine only, without authentication.
+    pub rule_file: Option<PathBuf>,
+    /// Whether clients from other machines may be let in without authentication.
+    pub trust_remote: bool,
+    /// Whether anybody may read health and metrics.
+    pub http_remote: bool,
+    /// What connections are encrypted with, if they can be.
+    pub tls: Option<TlsFiles>,
+    /// File with the key that secrets are encrypted with.
+    pub secrets_key_file: PathBuf,
     /// What to log.
     pub log: String,
     /// How logs are written.
@@ -152,6 +184,7 @@ impl Settings {
     /// Every setting with its value as text, for `thalweg.settings`. Secrets are not shown.
     pub fn shown(&self) -> Vec<(&'static str, String, &'static str)> {
         let hidden = |secret: &Option<String>| if secret.is_some() { "(hidden)".to_string() } else { String::new() };
+        let path = |path: Option<&PathBuf>| path.map(|path| path.display().to_string()).unwrap_or_default();
         vec![
             ("data_dir", self.data_dir.display().to_string(), "directory for everything"),
             ("store", self.store.clone(), "where durable data goes"),
@@ -162,6 +195,13 @@ impl Settings {
             ("database_memory", self.database_memory_bytes.to_string(), "memory that all state databases share, in bytes"),
             ("checkpoint_interval", format!("{}ms", self.checkpoint_interval.as_millis()), "time between checkpoints"),
             ("max_connections", self.max_connections.to_string(), "Postgres connections at a time"),
+            ("rule_file", path(self.rule_file.as_ref()), "file with rules on who may connect from where"),
+            ("trust_remote", self.trust_remote.to_string(), "whether others than this machine may be let in unasked"),
+            ("http_remote", self.http_remote.to_string(), "whether anybody may read /healthz and /metrics"),
+            ("tls_certificate", path(self.tls.as_ref().map(|tls| &tls.certificate)), "file with the server's certificate"),
+            ("tls_key", path(self.tls.as_ref().map(|tls| &tls.key)), "file with the certificate's private key"),
+            ("tls_client_ca", path(self.tls.as_ref().and_then(|tls| tls.client_ca.as_ref())), "roots of clients' certificates"),
+            ("secrets_key_file", self.secrets_key_file.display().to_string(), "file with the key of secrets"),
             ("log", self.log.clone(), "what to log"),
             ("log_format", format!("{:?}", self.log_format).to_lowercase(), "how logs are written"),
             ("s3_endpoint", self.s3.endpoint.clone().unwrap_or_default(), "address of an S3 service that is not Amazon's"),
@@ -185,6 +225,13 @@ macro_rules! given_fields {
             database_memory,
             checkpoint_interval,
             max_connections,
+            rule_file,
+            trust_remote,
+            http_remote,
+            tls_certificate,
+            tls_key,
+            tls_client_ca,
+            secrets_key_file,
             log,
             log_format,
             s3_endpoint,
@@ -248,7 +295,7 @@ impl Given {
             // Numbers and booleans in the form that the file has them; whatever else is text.
             let typed = match name.as_str() {
                 "workers" | "max_connections" => value.parse::<i64>().map(toml::Value::Integer).ok(),
-                "s3_allow_http" => value.parse::<bool>().map(toml::Value::Boolean).ok(),
+                "s3_allow_http" | "trust_remote" | "http_remote" => value.parse::<bool>().map(toml::Value::Boolean).ok(),
                 _ => None,
             };
             table.insert(name, typed.unwrap_or(toml::Value::String(value)));
@@ -277,11 +324,18 @@ impl Given {
         };
         let pg_listen = self.pg_listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 5460)));
         let http_listen = self.http_listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 5461)));
+        let (trust_remote, http_remote) = (self.trust_remote.unwrap_or(false), self.http_remote.unwrap_or(false));
+        let tls = tls_files(self.tls_certificate, self.tls_key, self.tls_client_ca)?;
         Ok(Settings {
+            secrets_key_file: self.secrets_key_file.unwrap_or_else(|| data_dir.join("secrets.key")),
             store: self.store.unwrap_or_else(|| data_dir.join("store").display().to_string()),
             data_dir,
-            pg_listen: on_loopback("pg_listen", pg_listen, in_container())?,
-            http_listen: on_loopback("http_listen", http_listen, in_container())?,
+            pg_listen: on_loopback(pg_listen, self.rule_file.is_some() || trust_remote, PG_REMOTE)?,
+            http_listen: on_loopback(http_listen, http_remote, HTTP_REMOTE)?,
+            rule_file: self.rule_file,
+            trust_remote,
+            http_remote,
+            tls,
             workers,
             job_memory_bytes: bytes("job_memory", self.job_memory, 512 << 20)?,
             database_memory_bytes: bytes("database_memory", self.database_memory, 256 << 20)?,
@@ -300,19 +354,32 @@ impl Given {
     }
 }
 
-fn in_container() -> bool {
-    Path::new("/.dockerenv").exists()
+/// How an address is refused that other machines can reach, and what lets it pass.
+struct Remote {
+    name: &'static str,
+    hint: &'static str,
 }
 
-/// There are no roles and passwords yet, so nobody outside this machine may connect. In a container the loopback is the
-/// container's own, and publishing a port needs the wildcard address: the container's network is the fence there.
-fn on_loopback(name: &str, address: SocketAddr, in_container: bool) -> ConfigResult<SocketAddr> {
-    if address.ip().is_loopback() || in_container {
-        Ok(address)
-    } else {
-        Err(ConfigError(format!(
-            "setting \"{name}\" must be a loopback address, not {address}: the server has no authentication yet"
-        )))
+const PG_REMOTE: Remote = Remote {
+    name: "pg_listen",
+    hint: "clients would be let in without authentication: give a rule_file, or set trust_remote if that is meant",
+};
+
+const HTTP_REMOTE: Remote = Remote { name: "http_listen", hint: "anybody could read metrics: set http_remote if that is meant" };
+
+/// What other machines can reach without authentication must have been asked for by name.
+fn on_loopback(address: SocketAddr, allowed: bool, remote: Remote) -> ConfigResult<SocketAddr> {
+    if address.ip().is_loopback() || allowed {
+        return Ok(address);
+    }
+    Err(ConfigError(format!("setting \"{}\" is no loopback address but {address}: {}", remote.name, remote.hint)))
+}
+
+fn tls_files(certificate: Option<PathBuf>, key: Option<PathBuf>, client_ca: Option<PathBuf>) -> ConfigResult<Option<TlsFiles>> {
+    match (certificate, key, client_ca) {
+        (Some(certificate), Some(key), client_ca) => Ok(Some(TlsFiles { certificate, key, client_ca })),
+        (None, None, None) => Ok(None),
+        _ => Err(ConfigError("settings \"tls_certificate\" and \"tls_key\" go together, and \"tls_client_ca\" with them".into())),
     }
 }
 

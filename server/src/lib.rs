@@ -1,5 +1,6 @@
 //! The server: what stands between sockets and the engine.
 
+pub mod access;
 pub mod config;
 pub mod database;
 pub mod http;

@@ -26,6 +26,7 @@ pub async fn run(settings: Settings) -> SqlResult<()> {
     let stop = CancellationToken::new();
     let web = tokio::spawn(http::serve(web, health.clone(), stop.clone()));
     let database = Database::open(settings).await?;
+    let reloads = tokio::spawn(reload_on_hangup(Arc::clone(&database), stop.clone()));
     health.ready(&database);
     let connections = Connections::new();
     let sessions = Arc::new(ClientSessions { database: Arc::clone(&database), connections: Arc::clone(&connections) });
@@ -34,12 +35,13 @@ pub async fn run(settings: Settings) -> SqlResult<()> {
         pg_address.ip(),
         pg_address.port()
     );
-    let wire = tokio::spawn(serve(pg, sessions, connections, limits, stop.clone()));
+    let gate = Some(Arc::clone(database.gate()));
+    let wire = tokio::spawn(serve(pg, sessions, connections, limits, gate, stop.clone()));
     wait_for_signal().await?;
     eprintln!("thalweg is stopping");
     stop.cancel();
     let closed = database.close().await;
-    for task in [wire, web] {
+    for task in [wire, web, reloads] {
         if let Err(error) = task.await {
             tracing::error!(%error, "a server task panicked");
         }
@@ -55,6 +57,25 @@ async fn listen(address: SocketAddr) -> SqlResult<TcpListener> {
 
 fn address(listener: &TcpListener) -> SqlResult<SocketAddr> {
     listener.local_addr().map_err(|e| SqlError::new(SqlState::ConnectionFailure, e.to_string()))
+}
+
+/// Reads rules and certificate again whenever SIGHUP comes.
+async fn reload_on_hangup(database: Arc<Database>, stop: CancellationToken) {
+    let mut hangup = match signal(SignalKind::hangup()) {
+        Ok(hangup) => hangup,
+        Err(error) => {
+            return tracing::error!(%error, "SIGHUP can't be waited for: rules are read again with pg_reload_conf() only");
+        }
+    };
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = hangup.recv() => {
+                // Whether they could be read is logged there.
+                let _ = database.gate().reload();
+            }
+        }
+    }
 }
 
 async fn wait_for_signal() -> SqlResult<()> {

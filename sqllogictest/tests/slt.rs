@@ -30,7 +30,10 @@ macro_rules! areas {
     };
 }
 
-areas!(aggregate, ddl, dml, errors, join, select, session, sinks, sources, subquery, system, top_n, types, union, views, window);
+areas!(
+    access, aggregate, ddl, dml, errors, join, select, session, sinks, sources, subquery, system, top_n, types, union, views,
+    window
+);
 
 #[test]
 fn every_folder_with_statements_is_an_area_that_runs() {

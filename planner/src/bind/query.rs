@@ -3,7 +3,7 @@
 use super::{BindContext, columns, find_object, place_name, take_connector};
 use crate::logical::{BoundQuery, Scope, check_distinct_names, output_columns};
 use crate::parse::{self, select_all};
-use crate::relation::StreamRelations;
+use crate::relation::CheckedStreams;
 use crate::rewrite;
 use crate::statement::{CreateSink, CreateView, OptionPair, SinkInput, Statement, Word, options_map};
 use datafusion::logical_expr::LogicalPlan;
@@ -147,7 +147,8 @@ fn sink_mode(
 
 /// The bound and the optimised plan of a query that is to be followed.
 fn continuous(query: &ast::Query, context: &BindContext<'_>) -> SqlResult<(BoundQuery, LogicalPlan)> {
-    let scope = Scope { catalog: context.catalog, relations: &StreamRelations, search_path: context.search_path };
+    let relations = CheckedStreams(context.relations);
+    let scope = Scope { catalog: context.catalog, relations: &relations, search_path: context.search_path };
     let bound = context.planner.plan_query(query, &scope, &[])?;
     refuse_parameters(&bound.plan)?;
     let plan = context.planner.optimize_stream(&bound.plan).map_err(|error| at_function(error, query))?;

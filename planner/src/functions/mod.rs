@@ -2,6 +2,7 @@
 
 pub(crate) mod arithmetic;
 pub mod assign;
+pub(crate) mod denied;
 mod guarded;
 pub(crate) mod interval;
 mod now;

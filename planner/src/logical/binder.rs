@@ -2,8 +2,9 @@
 
 use super::{BoundQuery, LogicalPlanner, Scope};
 use crate::errors::sql_error;
-use crate::relation::{InlinedView, object_of};
-use crate::{parse, rewrite};
+use crate::functions::denied;
+use crate::relation::{InlinedView, ReadRights, object_of};
+use crate::{parse, reads, rewrite};
 use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -32,13 +33,17 @@ pub(super) struct Binder<'a> {
     planner: &'a LogicalPlanner,
     scope: &'a Scope<'a>,
     view_depth: usize,
+    /// The view whose query this is.
+    view: Option<ObjectId>,
+    /// The relations whose row policies this stands in.
+    policies: Vec<ObjectId>,
     /// What was found, by the bare name if it was one: a common table expression of the same name may hide it.
     found: RefCell<Vec<(ObjectId, Option<String>)>>,
 }
 
 impl<'a> Binder<'a> {
     pub(super) fn new(planner: &'a LogicalPlanner, scope: &'a Scope<'a>) -> Binder<'a> {
-        Binder { planner, scope, view_depth: 0, found: RefCell::default() }
+        Binder { planner, scope, view_depth: 0, view: None, policies: vec![], found: RefCell::default() }
     }
 
     /// The plan of a query that has been rewritten.
@@ -56,6 +61,11 @@ impl<'a> Binder<'a> {
     /// An expression over these columns.
     pub(super) fn bind_expr(&self, expr: ast::Expr, schema: &DFSchema) -> SqlResult<Expr> {
         SqlToRel::new(self).sql_to_expr(expr, schema, &mut PlannerContext::new()).map_err(|e| sql_error(&e))
+    }
+
+    /// Refuses a part of a statement, as it was written, that calls a function which may not be called.
+    pub(super) fn check_functions<V: ast::Visit>(&self, part: &V) -> SqlResult<()> {
+        reads::called_functions(part).iter().try_for_each(|name| self.scope.relations.check_function(name))
     }
 
     fn depends_on(&self, plan: &LogicalPlan, hiding: &BTreeSet<String>) -> SqlResult<Vec<ObjectId>> {
@@ -122,16 +132,68 @@ impl<'a> Binder<'a> {
         if self.view_depth == 0 {
             self.found.borrow_mut().push((object.id, bare));
         }
-        match &object.definition {
-            ObjectDefinition::View { query } => self.view(object, query),
+        let rights = self.scope.relations.rights(object, self.view)?;
+        let source = match &object.definition {
+            ObjectDefinition::View { query } => self.view(object, query)?,
             ObjectDefinition::Sink { .. } => {
-                Err(SqlError::new(SqlState::WrongObjectType, format!("cannot read from sink \"{}\"", object.name))
-                    .with_hint("Read from the relation that the sink sends."))
+                return Err(SqlError::new(SqlState::WrongObjectType, format!("cannot read from sink \"{}\"", object.name))
+                    .with_hint("Read from the relation that the sink sends."));
             }
             ObjectDefinition::Source { .. } | ObjectDefinition::Table { .. } | ObjectDefinition::MaterializedView { .. } => {
-                self.scope.relations.relation(object)
+                self.scope.relations.relation(object)?
             }
+        };
+        if rights.is_everything() { Ok(source) } else { self.restricted(object, source, rights) }
+    }
+
+    /// A relation without the rows and columns that may not be read.
+    fn restricted(
+        &self,
+        object: &CatalogObject,
+        source: Arc<dyn TableSource>,
+        rights: ReadRights,
+    ) -> SqlResult<Arc<dyn TableSource>> {
+        let made = |result: Result<LogicalPlanBuilder>| result.map_err(|e| sql_error(&e));
+        let mut builder = made(LogicalPlanBuilder::scan(TableReference::bare(object.name.as_str()), source, None))?;
+        if let Some(condition) = rights.rows {
+            let condition = self.policy(object, condition, builder.schema())?;
+            // The limit is none, but nothing is pushed down through it: what a query computes of rows, and the errors of that,
+            // must not tell of rows that it does not see.
+            builder = made(builder.filter(condition).and_then(|b| b.limit(0, Some(i64::MAX as usize))))?;
         }
+        let columns = builder.schema().columns();
+        let shown = columns.into_iter().zip(&object.columns).enumerate().map(|(place, (column, known))| {
+            let column = Expr::Column(column);
+            match rights.denied.contains(&place) {
+                true => denied::denied(column, &object.kind().to_string(), &object.name).alias(&known.name),
+                false => column,
+            }
+        });
+        let shown: Vec<Expr> = shown.collect();
+        let plan = made(builder.project(shown))?.build().map_err(|e| sql_error(&e))?;
+        Ok(Arc::new(InlinedView::new(plan)))
+    }
+
+    /// The condition of a relation's row policies.
+    fn policy(&self, object: &CatalogObject, mut condition: ast::Expr, schema: &DFSchema) -> SqlResult<Expr> {
+        if self.policies.contains(&object.id) {
+            let text = format!("infinite recursion detected in policy for relation \"{}\"", object.name);
+            return Err(SqlError::new(SqlState::InvalidObjectDefinition, text));
+        }
+        rewrite::rewrite_expr(&mut condition)?;
+        let path = [object.schema.clone(), DEFAULT_SCHEMA.to_string()];
+        let scope = Scope { search_path: &path, ..*self.scope };
+        let policies = self.policies.iter().copied().chain([object.id]).collect();
+        let inner = Binder {
+            planner: self.planner,
+            scope: &scope,
+            view_depth: self.view_depth + 1,
+            view: self.view,
+            policies,
+            found: RefCell::default(),
+        };
+        let bound = inner.bind_expr(condition, schema);
+        bound.map_err(|error| SqlError { position: None, ..error })
     }
 
     /// A view's query in its place, its columns named as the view's.
@@ -143,11 +205,14 @@ impl<'a> Binder<'a> {
             ));
         }
         let mut query = parse::parse_query(text)?;
+        self.check_functions(&query)?;
         rewrite::rewrite_query(&mut query)?;
         // Names in a view mean what they meant when it was created, whatever the session's path is.
         let path = [object.schema.clone(), DEFAULT_SCHEMA.to_string()];
         let scope = Scope { search_path: &path, ..*self.scope };
-        let binder = Binder { planner: self.planner, scope: &scope, view_depth: self.view_depth + 1, found: RefCell::default() };
+        let (planner, policies) = (self.planner, self.policies.clone());
+        let view_depth = self.view_depth + 1;
+        let binder = Binder { planner, scope: &scope, view_depth, view: Some(object.id), policies, found: RefCell::default() };
         let plan = binder.bind(*query, &[]).map_err(|mut error| {
             // A place in the view's text is none in the statement's.
             error.position = None;

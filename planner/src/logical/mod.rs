@@ -11,6 +11,7 @@ mod parameters;
 pub(crate) mod rules;
 
 use crate::errors::sql_error;
+use crate::functions::denied;
 use crate::relation::RelationSource;
 use crate::rewrite;
 use crate::session::{SessionSettings, session_state};
@@ -80,9 +81,11 @@ impl LogicalPlanner {
     /// # Errors
     /// What the user is told, with a position in the statement's text where one is known.
     pub fn plan_query(&self, query: &ast::Query, scope: &Scope<'_>, parameters: &[SqlType]) -> SqlResult<BoundQuery> {
+        let binder = Binder::new(self, scope);
+        binder.check_functions(query)?;
         let mut query = query.clone();
         rewrite::rewrite_query(&mut query)?;
-        Binder::new(self, scope).bind(query, parameters)
+        binder.bind(query, parameters)
     }
 
     /// [`LogicalPlanner::plan_query`] where the client has given some types of parameters, or none: the rest follow from
@@ -116,9 +119,11 @@ impl LogicalPlanner {
     /// # Errors
     /// As [`LogicalPlanner::plan_query`].
     pub fn plan_expr(&self, expr: &ast::Expr, schema: &DFSchema, scope: &Scope<'_>) -> SqlResult<Expr> {
+        let binder = Binder::new(self, scope);
+        binder.check_functions(expr)?;
         let mut expr = expr.clone();
         rewrite::rewrite_expr(&mut expr)?;
-        Binder::new(self, scope).bind_expr(expr, schema)
+        binder.bind_expr(expr, schema)
     }
 
     /// The plan with all types settled.
@@ -156,6 +161,7 @@ impl LogicalPlanner {
         let context = WithFunctions { context, functions: &self.state };
         let plan = self.streaming.optimize(plan, &context, |_, _| {}).map_err(|e| sql_error(&e))?;
         rules::check_deterministic(&plan)?;
+        denied::check(&plan)?;
         Ok(plan)
     }
 
@@ -170,7 +176,9 @@ impl LogicalPlanner {
         let context = OptimizerContext::new_with_config_options(self.options()).with_query_execution_start_time(now);
         let context = context.with_skip_failing_rules(false);
         let context = WithFunctions { context, functions: &self.state };
-        self.state.optimizer().optimize(plan, &context, |_, _| {}).map_err(|e| sql_error(&e))
+        let plan = self.state.optimizer().optimize(plan, &context, |_, _| {}).map_err(|e| sql_error(&e))?;
+        denied::check(&plan)?;
+        Ok(plan)
     }
 
     fn options(&self) -> Arc<ConfigOptions> {

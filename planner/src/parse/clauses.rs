@@ -5,6 +5,7 @@ use crate::statement::{ColumnDefinition, EmbeddedQuery, FormatClause, IncludeCla
 use datafusion::sql::sqlparser::ast::ColumnOption;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use thalweg_catalog::object::{Emit, Encode, MessagePart};
+use thalweg_catalog::options::secret_reference;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, suggest};
 
 /// What stands between the parentheses of `CREATE SOURCE` and `CREATE TABLE`.
@@ -178,6 +179,10 @@ fn option_name(tokens: &mut Tokens<'_>) -> SqlResult<Word> {
 }
 
 fn option_value(tokens: &mut Tokens<'_>) -> SqlResult<String> {
+    if tokens.is_word(0, "secret") && matches!(tokens.peek(1), Some(Token::Word(_))) {
+        tokens.next()?;
+        return tokens.word().map(|name| secret_reference(&name.value));
+    }
     match tokens.peek(0) {
         Some(Token::Word(w)) if w.quote_style.is_none() => {
             let value = w.value.clone();

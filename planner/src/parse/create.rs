@@ -1,21 +1,18 @@
 //! `CREATE …`.
 
-use super::clauses;
 use super::tokens::Tokens;
-use crate::statement::{CreateRelation, CreateSink, CreateView, OptionPair, SinkInput, Statement};
+use super::{access, clauses};
+use crate::statement::{CreateRelation, CreateSink, CreateView, OptionPair, RoleName, SinkInput, Statement};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use thalweg_catalog::object::Emit;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 
 /// Kinds of objects that Postgres or another system has and this server has not.
-const UNSUPPORTED: [&str; 27] = [
+const UNSUPPORTED: [&str; 22] = [
     "index",
     "unique",
     "function",
     "procedure",
-    "role",
-    "user",
-    "group",
     "database",
     "sequence",
     "type",
@@ -23,7 +20,6 @@ const UNSUPPORTED: [&str; 27] = [
     "trigger",
     "extension",
     "connection",
-    "secret",
     "cluster",
     "aggregate",
     "model",
@@ -32,7 +28,6 @@ const UNSUPPORTED: [&str; 27] = [
     "server",
     "foreign",
     "rule",
-    "policy",
     "cast",
     "collation",
     "language",
@@ -69,6 +64,19 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     }
     if tokens.accept(&["schema"]) {
         return schema(tokens);
+    }
+    if tokens.accept(&["role"]) || tokens.accept(&["group"]) {
+        return access::create_role(tokens, false);
+    }
+    if tokens.is_word(0, "user") && !tokens.is_word(1, "mapping") {
+        tokens.expect(&["user"])?;
+        return access::create_role(tokens, true);
+    }
+    if tokens.accept(&["policy"]) {
+        return access::create_policy(tokens);
+    }
+    if tokens.accept(&["secret"]) {
+        return access::create_secret(tokens);
     }
     match tokens.peek_keyword() {
         Some(word) if UNSUPPORTED.contains(&word.as_str()) => {
@@ -205,13 +213,15 @@ fn sink(tokens: &mut Tokens<'_>) -> SqlResult<CreateSink> {
 
 fn schema(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     let if_not_exists = if_not_exists(tokens);
-    let mut name = tokens.word()?;
+    let mut name = if tokens.is_word(0, "authorization") { None } else { Some(tokens.word()?) };
     // A schema may be written with its database, as dbt does.
-    if tokens.accept_token(&Token::Period) {
-        name = tokens.word()?;
+    if name.is_some() && tokens.accept_token(&Token::Period) {
+        name = Some(tokens.word()?);
     }
-    if tokens.accept(&["authorization"]) {
-        tokens.word()?;
+    let owner = if tokens.accept(&["authorization"]) { Some(access::role_name(tokens)?) } else { None };
+    match (name, &owner) {
+        (Some(name), _) => Ok(Statement::CreateSchema { name, if_not_exists, owner }),
+        (None, Some(RoleName::Named(word))) => Ok(Statement::CreateSchema { name: word.clone(), if_not_exists, owner }),
+        _ => Err(tokens.error()),
     }
-    Ok(Statement::CreateSchema { name, if_not_exists })
 }

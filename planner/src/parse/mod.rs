@@ -4,6 +4,7 @@
 //! types, expressions) goes to `sqlparser`; the frame of every other statement is read here, token by token, so that an
 //! error names the token at fault and its place, as Postgres does.
 
+mod access;
 mod clauses;
 mod copy;
 mod create;

@@ -1,7 +1,10 @@
 //! Statements about objects that exist: `DROP`, `ALTER`, `COMMENT ON`, `DESCRIBE`, `CANCEL JOB`.
 
+use super::access;
 use super::tokens::Tokens;
-use crate::statement::{CommentTarget, DropObjects, DropSchemas, JobReference, Name, SetScope, SetSetting, Statement};
+use crate::statement::{
+    CommentTarget, DropObjects, DropSchemas, JobReference, Name, OwnedThing, SetScope, SetSetting, Statement,
+};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use thalweg_catalog::{ObjectKind, SqlError, SqlResult};
 
@@ -50,11 +53,28 @@ pub(super) fn drop(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
         let cascade = cascade(tokens);
         return Ok(Statement::DropSchema(DropSchemas { names, if_exists, cascade }));
     }
+    if let Some(statement) = drop_access(tokens) {
+        return statement;
+    }
     let Some(kind) = kind(tokens) else { return Err(unsupported(tokens, "DROP")) };
     let if_exists = tokens.accept(&["if", "exists"]);
     let names = tokens.comma_separated(Tokens::name)?;
     let cascade = cascade(tokens);
     Ok(Statement::Drop(DropObjects { kind, names, if_exists, cascade }))
+}
+
+/// `DROP ROLE` and its like, if that comes next.
+fn drop_access(tokens: &mut Tokens<'_>) -> Option<SqlResult<Statement>> {
+    if tokens.accept(&["role"]) || tokens.accept(&["user"]) || tokens.accept(&["group"]) {
+        return Some(access::drop_role(tokens));
+    }
+    if tokens.accept(&["owned"]) {
+        return Some(access::drop_owned(tokens));
+    }
+    if tokens.accept(&["policy"]) {
+        return Some(access::drop_policy(tokens));
+    }
+    tokens.accept(&["secret"]).then(|| access::drop_secret(tokens))
 }
 
 /// `TRUNCATE [TABLE] [ONLY] a, b [RESTART IDENTITY]`. There are no identities to restart and no keys that refer to others.
@@ -93,11 +113,20 @@ pub(super) fn alter(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     if tokens.accept(&["system"]) {
         return alter_system(tokens);
     }
+    if let Some(statement) = alter_access(tokens) {
+        return statement;
+    }
     let Some(kind) = kind(tokens) else { return Err(unsupported(tokens, "ALTER")) };
     let if_exists = tokens.accept(&["if", "exists"]);
     tokens.accept(&["only"]);
     let name = tokens.name()?;
     let position = tokens.position();
+    if let Some(statement) = access::owner(tokens, OwnedThing::Object(kind, name.clone()), if_exists)? {
+        return Ok(statement);
+    }
+    if let Some(statement) = access::row_security(tokens, kind, &name) {
+        return Ok(statement);
+    }
     if !tokens.accept(&["rename", "to"]) {
         let Some(word) = tokens.peek_keyword() else { return Err(tokens.error()) };
         return Err(SqlError::unsupported(format!("ALTER … {} is not supported", word.to_uppercase()))
@@ -106,6 +135,34 @@ pub(super) fn alter(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     }
     let to = tokens.word()?;
     Ok(Statement::Rename { kind, if_exists, name, to })
+}
+
+/// `ALTER ROLE` and its like, if that comes next.
+fn alter_access(tokens: &mut Tokens<'_>) -> Option<SqlResult<Statement>> {
+    if tokens.accept(&["role"]) || tokens.accept(&["user"]) {
+        return Some(access::alter_role(tokens));
+    }
+    if tokens.are_words(&["default", "privileges"]) {
+        return Some(access::alter_default_privileges(tokens));
+    }
+    if tokens.accept(&["policy"]) {
+        return Some(access::alter_policy(tokens));
+    }
+    if tokens.accept(&["secret"]) {
+        return Some(access::alter_secret(tokens));
+    }
+    tokens.accept(&["schema"]).then(|| alter_schema(tokens))
+}
+
+/// `ALTER SCHEMA x OWNER TO y`.
+fn alter_schema(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
+    let name = tokens.word()?;
+    let position = tokens.position();
+    access::owner(tokens, OwnedThing::Schema(name), false)?.ok_or_else(|| {
+        SqlError::unsupported("this form of ALTER SCHEMA is not supported")
+            .with_hint("A schema can be given another owner with ALTER SCHEMA … OWNER TO.")
+            .at(position)
+    })
 }
 
 fn alter_system(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {

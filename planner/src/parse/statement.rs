@@ -1,7 +1,7 @@
 //! Which statement it is, by its first words.
 
 use super::tokens::Tokens;
-use super::{copy, create, cursor, objects, settings};
+use super::{access, copy, create, cursor, objects, settings};
 use crate::rewrite;
 use crate::statement::{Explain, ExplainStage, Statement};
 use datafusion::sql::sqlparser::ast;
@@ -9,20 +9,17 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use thalweg_catalog::{SqlError, SqlResult};
 
 /// First words of statements that Postgres has and this server has not, with what to do instead.
-const UNSUPPORTED: [(&str, &str); 25] = [
+const UNSUPPORTED: [(&str, &str); 22] = [
     ("analyze", "Statistics are kept without it."),
     ("call", "Use SELECT with a function."),
     ("checkpoint", "Checkpoints are made every second without it."),
     ("cluster", "Rows need no clustering here."),
     ("do", "Send the statements one by one."),
-    ("grant", "There are no roles yet."),
     ("import", "Create the relations with CREATE SOURCE or CREATE TABLE."),
     ("load", "Nothing can be loaded into the server."),
     ("lock", "Statements see one consistent moment without locks."),
     ("merge", "Use INSERT, UPDATE and DELETE."),
-    ("reassign", "There are no roles yet."),
     ("reindex", "There are no indexes."),
-    ("revoke", "There are no roles yet."),
     ("security", "There are no security labels."),
     ("vacuum", "Storage is cleaned up without it."),
     ("use", "There is one database for each server."),
@@ -75,6 +72,9 @@ pub(super) fn statement(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
             Ok(Statement::Flush)
         }
         "cancel" => objects::cancel(tokens),
+        "grant" => access::grant(tokens),
+        "revoke" => access::revoke(tokens),
+        "reassign" => access::reassign_owned(tokens),
         _ => Err(unknown(tokens, &first)),
     }
 }

@@ -25,6 +25,58 @@ fn shown(error: &SqlError) -> String {
 }
 
 #[test]
+fn statements_about_rights_are_read() {
+    for (sql, tag) in [
+        (
+            "create role x with superuser nocreatedb login connection limit 3 encrypted password 'p' valid until 'infinity'",
+            "CREATE ROLE",
+        ),
+        ("create user x in role a, b admin c", "CREATE ROLE"),
+        ("create group x", "CREATE ROLE"),
+        ("alter user current_user password null", "ALTER ROLE"),
+        ("alter role x set search_path to a, b", "ALTER ROLE"),
+        ("alter role x reset all", "ALTER ROLE"),
+        ("alter role x rename to y", "ALTER ROLE"),
+        ("drop user if exists x, y", "DROP ROLE"),
+        ("grant a, b to c, session_user with admin option", "GRANT ROLE"),
+        ("revoke admin option for a from b cascade", "REVOKE ROLE"),
+        ("revoke a from b", "REVOKE ROLE"),
+        ("grant select, insert (a, b), all privileges on table t, s.u to public, group c with grant option", "GRANT"),
+        ("grant usage on schema s to x granted by current_user", "GRANT"),
+        ("grant execute on function pg_catalog.f(int, text) to x", "GRANT"),
+        ("grant all on all tables in schema s to x", "GRANT"),
+        ("grant connect, temp on database d to x", "GRANT"),
+        ("grant usage on secret k to x", "GRANT"),
+        ("grant select on secret to x", "GRANT"),
+        ("revoke grant option for select on t from x restrict", "REVOKE"),
+        ("alter default privileges for role x in schema s grant select on tables to y", "ALTER DEFAULT PRIVILEGES"),
+        ("alter default privileges revoke all on schemas from public", "ALTER DEFAULT PRIVILEGES"),
+        ("alter table t owner to current_role", "ALTER TABLE"),
+        ("alter schema s owner to x", "ALTER SCHEMA"),
+        ("reassign owned by x, y to z", "REASSIGN OWNED"),
+        ("drop owned by x cascade", "DROP OWNED"),
+        ("alter table t no force row level security", "ALTER TABLE"),
+        ("create policy p on t as restrictive for select to x using (a = (select 1))", "CREATE POLICY"),
+        ("alter policy p on t to public", "ALTER POLICY"),
+        ("drop policy if exists p on s.t", "DROP POLICY"),
+        ("create secret if not exists k as 'v'", "CREATE SECRET"),
+        ("drop secret if exists k", "DROP SECRET"),
+        ("create schema authorization x", "CREATE SCHEMA"),
+    ] {
+        assert_eq!(one(sql).tag(), tag, "{sql}");
+    }
+}
+
+#[test]
+fn no_password_or_secret_is_printed() {
+    for sql in ["create role x password 'hush'", "alter role x password 'hush'", "create secret k as 'hush'"] {
+        let statement = one(sql);
+        assert!(!format!("{statement:?}").contains("hush"), "{sql}");
+        assert!(matches!(statement, Statement::Access(access) if access.holds_secret()), "{sql}");
+    }
+}
+
+#[test]
 fn every_form_of_statement_is_read() {
     for (sql, tag) in [
         ("select 1", "SELECT"),
@@ -155,9 +207,7 @@ fn what_is_not_there_is_refused_with_a_hint() {
         ("insert into t values (1) on conflict do nothing", 1),
         ("vacuum t", 1),
         ("lock table t", 1),
-        ("grant select on t to u", 1),
         ("alter table t add column c int", 15),
-        ("alter role r set x = 1", 7),
         ("commit prepared 'x'", 8),
         ("copy t from '/etc/passwd'", 13),
         ("create table t (a int unique)", 19),

@@ -37,10 +37,23 @@ fn d21_a_value_that_cannot_be_used_is_refused() {
 
 #[test]
 fn without_authentication_only_this_machine_may_connect() {
-    let (outside, inside) = (SocketAddr::from(([0, 0, 0, 0], 5460)), SocketAddr::from(([127, 0, 0, 1], 5460)));
-    assert!(on_loopback("pg_listen", outside, false).is_err());
-    assert_eq!(on_loopback("pg_listen", outside, true), Ok(outside), "a container's own network is the fence");
-    assert_eq!(on_loopback("pg_listen", inside, false), Ok(inside));
+    let elsewhere = || Given { pg_listen: Some(SocketAddr::from(([0, 0, 0, 0], 5460))), ..Given::default() };
+    let error = load(elsewhere(), None, &[]).unwrap_err();
+    assert!(error.0.contains("rule_file") && error.0.contains("trust_remote"), "{error}");
+    let settings = load(Given { trust_remote: Some(true), ..elsewhere() }, None, &[]).unwrap();
+    assert!(settings.trust_remote && !settings.http_remote);
+    assert!(load(elsewhere(), None, &[("THALWEG_RULE_FILE", "rules")]).is_ok());
+    let http = || Given { http_listen: Some(SocketAddr::from(([0, 0, 0, 0], 5461))), ..Given::default() };
+    assert!(load(Given { trust_remote: Some(true), ..http() }, None, &[]).is_err());
+    assert!(load(http(), None, &[("THALWEG_HTTP_REMOTE", "true")]).is_ok());
+}
+
+#[test]
+fn a_certificate_needs_its_key() {
+    assert!(load(Given { tls_certificate: Some("c.pem".into()), ..Given::default() }, None, &[]).is_err());
+    assert!(load(Given { tls_client_ca: Some("r.pem".into()), ..Given::default() }, None, &[]).is_err());
+    let both = Given { tls_certificate: Some("c.pem".into()), tls_key: Some("k.pem".into()), ..Given::default() };
+    assert!(load(both, None, &[]).unwrap().tls.is_some());
 }
 
 #[test]

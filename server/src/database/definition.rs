@@ -2,9 +2,12 @@
 
 use super::connectors::{Connectors, check_outside};
 use super::{Database, engine_error, now_ms, storage_error};
+use crate::access::authority::Authority;
+use crate::access::relations::CheckedRelations;
 use std::sync::Arc;
 use thalweg_catalog::{
-    Catalog, CatalogChange, CatalogObject, Epoch, ObjectDefinition, ObjectId, ObjectKind, SqlError, SqlResult, SqlState,
+    Catalog, CatalogChange, CatalogObject, Epoch, ObjectDefinition, ObjectId, ObjectKind, RoleId, SecurityChange, SqlError,
+    SqlResult, SqlState, Subject,
 };
 use thalweg_executor::JobSpec;
 use thalweg_plan::StreamPlan;
@@ -13,6 +16,23 @@ use thalweg_planner::lineage::{ColumnLineage, lineage_columns};
 use thalweg_planner::lower::{self, Context, Lowered, Root};
 use thalweg_planner::statement::{CreateRelation, CreateSink, CreateView, DropObjects, Name};
 use thalweg_planner::{Scope, StreamRelations, parse_query};
+
+/// Who changes something, and where names are looked up.
+#[derive(Clone)]
+pub struct By {
+    /// As whom.
+    pub role: RoleId,
+    /// The schemas of the session's path.
+    pub search_path: Vec<String>,
+}
+
+/// The changes by which something new gets its owner, and what is granted on it from the start.
+pub fn rights_of_new(catalog: &Catalog, subject: Subject, owner: RoleId, schema: Option<&str>) -> Vec<CatalogChange> {
+    let acl = catalog.security().acl_for_new(&subject, owner, schema);
+    let owned = (owner != RoleId::BOOTSTRAP).then(|| SecurityChange::Owner(subject.clone(), owner));
+    let granted = acl.map(|acl| SecurityChange::Acl(subject, Some(acl)));
+    owned.into_iter().chain(granted).map(CatalogChange::Security).collect()
+}
 
 /// A job ready to be run.
 pub(super) struct Runnable {
@@ -33,7 +53,7 @@ impl Runnable {
             ObjectDefinition::Source { .. } | ObjectDefinition::View { .. } => return Ok(None),
             ObjectDefinition::Table { .. } => {
                 let plan = lower::lower_table(object).map_err(wrong)?;
-                return Ok(Some(Runnable::new(object, plan, vec![], catalog)));
+                return Runnable::new(database, object, plan, vec![], catalog).map(Some);
             }
             ObjectDefinition::MaterializedView { query, .. } | ObjectDefinition::Sink { query, .. } => {
                 let query = parse_query(query).map_err(wrong)?;
@@ -45,12 +65,19 @@ impl Runnable {
                 (lowered, lineage_columns(&plan).map_err(wrong)?)
             }
         };
-        Ok(Some(Runnable::new(object, lowered.0.plan, lowered.1, catalog)))
+        Runnable::new(database, object, lowered.0.plan, lowered.1, catalog).map(Some)
     }
 
-    fn new(object: &Arc<CatalogObject>, plan: StreamPlan, lineage: Vec<ColumnLineage>, catalog: &Catalog) -> Runnable {
-        let sources = plan.reads().into_iter().filter_map(|id| catalog.get(id).cloned()).collect();
-        Runnable { object: Arc::clone(object), plan: Arc::new(plan), lineage, sources }
+    fn new(
+        database: &Database,
+        object: &Arc<CatalogObject>,
+        plan: StreamPlan,
+        lineage: Vec<ColumnLineage>,
+        catalog: &Catalog,
+    ) -> SqlResult<Runnable> {
+        let with_secrets = |object: &Arc<CatalogObject>| database.vault.with_secrets(object, catalog);
+        let sources = plan.reads().into_iter().filter_map(|id| catalog.get(id)).map(with_secrets).collect::<SqlResult<_>>()?;
+        Ok(Runnable { object: with_secrets(object)?, plan: Arc::new(plan), lineage, sources })
     }
 }
 
@@ -96,102 +123,105 @@ impl Created {
 }
 
 impl Database {
-    fn bind_context<'a>(&'a self, catalog: &'a Catalog, search_path: &'a [String], sql: &'a str) -> BindContext<'a> {
-        BindContext {
+    /// Binds a `CREATE` with what its creator may read, and the secrets that its options name.
+    fn bound<T>(&self, by: &By, sql: &str, bind: impl FnOnce(&BindContext<'_>) -> SqlResult<T>) -> SqlResult<T> {
+        let authority = Authority::new(self.catalog(), by.role);
+        let connectors = Connectors { vault: &self.vault, authority: &authority };
+        bind(&BindContext {
             planner: &self.planner,
-            catalog,
-            relations: &StreamRelations,
-            search_path,
-            connectors: &Connectors,
+            catalog: &authority.catalog,
+            relations: &CheckedRelations(&authority),
+            search_path: &by.search_path,
+            connectors: &connectors,
             sql,
             now_ms: now_ms(),
-        }
+        })
+    }
+
+    /// Looks whether what a new source or table is to read is there, if its creator may have it.
+    async fn check_outside(&self, object: CatalogObject, by: &By) -> SqlResult<()> {
+        let authority = Authority::new(self.catalog(), by.role);
+        authority.check_create_in(&object.schema)?;
+        check_outside(&*self.vault.with_secrets(&Arc::new(object), &authority.catalog)?).await
     }
 
     /// Creates a source.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub async fn create_source(&self, create: &CreateRelation, search_path: &[String], sql: &str) -> SqlResult<Created> {
+    pub async fn create_source(&self, create: &CreateRelation, by: &By, sql: &str) -> SqlResult<Created> {
         // Before others have to wait: the outside takes its time.
-        let bound = bind::bind_create_source(create, &self.bind_context(&self.catalog(), search_path, sql))?;
-        if let Some(object) = bound {
-            check_outside(&object).await?;
+        if let Some(object) = self.bound(by, sql, |context| bind::bind_create_source(create, context))? {
+            self.check_outside(object, by).await?;
         }
         let mut log = self.ddl.lock().await;
-        let catalog = self.catalog();
-        let bound = bind::bind_create_source(create, &self.bind_context(&catalog, search_path, sql))?;
+        let bound = self.bound(by, sql, |context| bind::bind_create_source(create, context))?;
         let Some(object) = bound else { return Ok(Created::nothing(ObjectKind::Source, &create.name)) };
-        self.add(&mut log, object, None, vec![]).await
+        self.add(&mut log, object, by, None, vec![]).await
     }
 
     /// Creates a table and runs its job.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub async fn create_table(&self, create: &CreateRelation, search_path: &[String], sql: &str) -> SqlResult<Created> {
+    pub async fn create_table(&self, create: &CreateRelation, by: &By, sql: &str) -> SqlResult<Created> {
         // Before others have to wait: the outside takes its time.
-        let bound = bind::bind_create_table(create, &self.bind_context(&self.catalog(), search_path, sql))?;
-        if let Some(object) = bound {
-            check_outside(&object).await?;
+        if let Some(object) = self.bound(by, sql, |context| bind::bind_create_table(create, context))? {
+            self.check_outside(object, by).await?;
         }
         let mut log = self.ddl.lock().await;
-        let catalog = self.catalog();
-        let bound = bind::bind_create_table(create, &self.bind_context(&catalog, search_path, sql))?;
+        let bound = self.bound(by, sql, |context| bind::bind_create_table(create, context))?;
         let Some(object) = bound else { return Ok(Created::nothing(ObjectKind::Table, &create.name)) };
         let plan = lower::lower_table(&object)?;
-        self.add(&mut log, object, Some((plan, vec![])), vec![]).await
+        self.add(&mut log, object, by, Some((plan, vec![])), vec![]).await
     }
 
     /// Creates a view.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub async fn create_view(&self, create: &CreateView, search_path: &[String], sql: &str) -> SqlResult<Created> {
+    pub async fn create_view(&self, create: &CreateView, by: &By, sql: &str) -> SqlResult<Created> {
         let mut log = self.ddl.lock().await;
-        let catalog = self.catalog();
-        let bound = bind::bind_create_view(create, &self.bind_context(&catalog, search_path, sql))?;
+        let bound = self.bound(by, sql, |context| bind::bind_create_view(create, context))?;
         let Some(object) = bound else { return Ok(Created::nothing(ObjectKind::View, &create.name)) };
-        self.add(&mut log, object, None, vec![]).await
+        self.add(&mut log, object, by, None, vec![]).await
     }
 
     /// Creates a materialized view and runs its job.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub async fn create_materialized_view(&self, create: &CreateView, search_path: &[String], sql: &str) -> SqlResult<Created> {
+    pub async fn create_materialized_view(&self, create: &CreateView, by: &By, sql: &str) -> SqlResult<Created> {
         let mut log = self.ddl.lock().await;
-        let catalog = self.catalog();
-        let bound = bind::bind_create_materialized_view(create, &self.bind_context(&catalog, search_path, sql))?;
+        let bound = self.bound(by, sql, |context| bind::bind_create_materialized_view(create, context))?;
         let Some(bound) = bound else { return Ok(Created::nothing(ObjectKind::MaterializedView, &create.name)) };
-        self.add_query_object(&mut log, bound, &catalog).await
+        self.add_query_object(&mut log, bound, by).await
     }
 
     /// Creates a sink and runs its job.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub async fn create_sink(&self, create: &CreateSink, search_path: &[String], sql: &str) -> SqlResult<Created> {
+    pub async fn create_sink(&self, create: &CreateSink, by: &By, sql: &str) -> SqlResult<Created> {
         let mut log = self.ddl.lock().await;
-        let catalog = self.catalog();
-        let bound = bind::bind_create_sink(create, &self.bind_context(&catalog, search_path, sql))?;
+        let bound = self.bound(by, sql, |context| bind::bind_create_sink(create, context))?;
         let Some(bound) = bound else { return Ok(Created::nothing(ObjectKind::Sink, &create.name)) };
-        self.add_query_object(&mut log, bound, &catalog).await
+        self.add_query_object(&mut log, bound, by).await
     }
 
     async fn add_query_object(
         &self,
         log: &mut thalweg_storage::CatalogLog,
         bound: BoundQueryObject,
-        catalog: &Catalog,
+        by: &By,
     ) -> SqlResult<Created> {
         let BoundQueryObject { mut object, plan } = bound;
-        let lowered = lower_object(self, &object, &plan, catalog)?;
+        let lowered = lower_object(self, &object, &plan, &self.catalog())?;
         if let ObjectDefinition::MaterializedView { key, .. } = &mut object.definition {
             *key = lowered.key();
         }
         let lineage = lineage_columns(&plan)?;
-        self.add(log, object, Some((lowered.plan, lineage)), lowered.notices).await
+        self.add(log, object, by, Some((lowered.plan, lineage)), lowered.notices).await
     }
 
     /// Puts an object into the catalog and runs its job, if it has one. If the job can't be run, the object goes again.
@@ -199,15 +229,24 @@ impl Database {
         &self,
         log: &mut thalweg_storage::CatalogLog,
         object: CatalogObject,
+        by: &By,
         plan: Option<(StreamPlan, Vec<ColumnLineage>)>,
         notices: Vec<String>,
     ) -> SqlResult<Created> {
         let (id, kind, name) = (object.id, object.kind(), object.name.clone());
-        self.commit(log, vec![CatalogChange::Create(Box::new(object))]).await?;
+        Authority::new(self.catalog(), by.role).check_create_in(&object.schema)?;
+        let subject = Subject::Relation(id);
+        let mut changes = rights_of_new(&self.catalog(), subject, by.role, Some(&object.schema));
+        changes.insert(0, CatalogChange::Create(Box::new(object)));
+        self.commit(log, changes).await?;
         if let Some((plan, lineage)) = plan {
             let catalog = self.catalog();
             let object = catalog.get(id).ok_or_else(|| SqlError::internal("a created object is not there"))?;
-            if let Err(error) = self.run(Runnable::new(object, plan, lineage, &catalog)).await {
+            let started = match Runnable::new(self, object, plan, lineage, &catalog) {
+                Ok(runnable) => self.run(runnable).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = started {
                 self.engine.drop_jobs(&[id]).await;
                 self.commit(log, vec![CatalogChange::Drop(id)]).await?;
                 return Err(error);
@@ -243,6 +282,22 @@ impl Database {
         Ok(())
     }
 
+    /// Changes the catalog in a way that no job notices, by what it is once nobody else changes it.
+    ///
+    /// # Errors
+    /// Those of `make`, and what is wrong with the changes.
+    pub async fn change_catalog_with<T>(
+        &self,
+        make: impl FnOnce(&Arc<Catalog>) -> SqlResult<(Vec<CatalogChange>, T)>,
+    ) -> SqlResult<T> {
+        let mut log = self.ddl.lock().await;
+        let (changes, result) = make(&self.catalog())?;
+        if !changes.is_empty() {
+            self.commit(&mut log, changes).await?;
+        }
+        Ok(result)
+    }
+
     /// Changes the catalog in a way that no job notices.
     ///
     /// # Errors
@@ -256,14 +311,18 @@ impl Database {
     ///
     /// # Errors
     /// `42P01`, `42809`, `2BP01`: what keeps them from being dropped.
-    pub async fn drop_objects(&self, drop: &DropObjects, search_path: &[String]) -> SqlResult<Vec<String>> {
+    pub async fn drop_objects(&self, drop: &DropObjects, by: &By) -> SqlResult<Vec<String>> {
         let mut log = self.ddl.lock().await;
         let catalog = self.catalog();
+        let (authority, search_path) = (Authority::new(Arc::clone(&catalog), by.role), by.search_path.as_slice());
         let mut notices = vec![];
         let mut wanted: Vec<Arc<CatalogObject>> = vec![];
         for name in &drop.names {
             match bind::find_object(name, &catalog, search_path) {
-                Ok(object) if object.kind() == drop.kind => wanted.push(Arc::clone(object)),
+                Ok(object) if object.kind() == drop.kind => {
+                    authority.check_drop(object)?;
+                    wanted.push(Arc::clone(object));
+                }
                 Ok(object) => return Err(wrong_kind(object, drop.kind).at(name.position)),
                 Err(error) if drop.if_exists && error.state == SqlState::UndefinedTable => {
                     notices.push(format!("{} \"{}\" does not exist, skipping", drop.kind, name.name));
@@ -321,17 +380,10 @@ impl Database {
     ///
     /// # Errors
     /// `42P01`, `42809`, `42P07`; `2BP01` where queries name it, since their text would no longer be true.
-    pub async fn rename(
-        &self,
-        kind: ObjectKind,
-        name: &Name,
-        to: &str,
-        if_exists: bool,
-        search_path: &[String],
-    ) -> SqlResult<Vec<String>> {
+    pub async fn rename(&self, kind: ObjectKind, name: &Name, to: &str, if_exists: bool, by: &By) -> SqlResult<Vec<String>> {
         let mut log = self.ddl.lock().await;
         let catalog = self.catalog();
-        let object = match bind::find_object(name, &catalog, search_path) {
+        let object = match bind::find_object(name, &catalog, &by.search_path) {
             Ok(object) => object,
             Err(error) if if_exists && error.state == SqlState::UndefinedTable => {
                 return Ok(vec![format!("{kind} \"{}\" does not exist, skipping", name.name)]);
@@ -343,6 +395,9 @@ impl Database {
         if object.kind() != kind && !(kind == ObjectKind::Table && is_view) {
             return Err(wrong_kind(object, kind).at(name.position));
         }
+        let authority = Authority::new(Arc::clone(&catalog), by.role);
+        authority.check_owner(object)?;
+        authority.check_create_in(&object.schema)?;
         let mut changes = vec![CatalogChange::Rename { id: object.id, name: to.to_string() }];
         for dependent in catalog.dependents(object.id) {
             let query = match &dependent.definition {

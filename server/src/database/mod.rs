@@ -10,6 +10,9 @@ pub mod query;
 pub mod scan;
 pub mod source_scan;
 
+use crate::access::audit::AuditLog;
+use crate::access::gate::Gate;
+use crate::access::vault::Vault;
 use crate::config::Settings;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
@@ -54,6 +57,9 @@ pub struct Database {
     /// By table: the epoch of its newest write.
     written: Mutex<HashMap<ObjectId, Epoch>>,
     events: Mutex<std::collections::VecDeque<Event>>,
+    gate: Arc<Gate>,
+    audit: AuditLog,
+    vault: Vault,
     started_ms: u64,
 }
 
@@ -61,6 +67,21 @@ impl Database {
     /// The settings of the process.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Who is let in.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// What is kept of who came in and what they changed.
+    pub fn audit(&self) -> &AuditLog {
+        &self.audit
+    }
+
+    /// Where secrets are kept.
+    pub fn vault(&self) -> &Vault {
+        &self.vault
     }
 
     /// The engine.

@@ -2,6 +2,9 @@
 
 use super::definition::Runnable;
 use super::{Database, chain, now_ms, storage_error};
+use crate::access::audit::AuditLog;
+use crate::access::gate::Gate;
+use crate::access::vault::Vault;
 use crate::config::Settings;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
@@ -21,6 +24,7 @@ impl Database {
             SqlError::new(SqlState::IoError, format!("could not create directory \"{}\": {e}", settings.data_dir.display()))
         };
         std::fs::create_dir_all(&settings.data_dir).map_err(file)?;
+        let (gate, vault) = (Arc::new(Gate::open(&settings)?), Vault::new(settings.secrets_key_file.clone()));
         let stored = |e: thalweg_storage::StorageError| storage_error(&e);
         let store = ObjectStore::open(&settings.store, &settings.s3).await.map_err(stored)?;
         let claim = Arc::new(GenerationClaim::claim(&store).await.map_err(stored)?);
@@ -54,6 +58,9 @@ impl Database {
             tables: Mutex::default(),
             written: Mutex::default(),
             events: Mutex::default(),
+            gate,
+            audit: AuditLog::default(),
+            vault,
             started_ms: now_ms(),
         });
         database.run_jobs().await?;

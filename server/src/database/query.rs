@@ -4,6 +4,9 @@ use super::producer::Producer;
 use super::scan::{KeptRelation, StatementRelations};
 use super::source_scan::BoundedSource;
 use super::{Database, engine_error, now_us};
+use crate::access::authority::Authority;
+use crate::access::relations::check_system;
+use crate::pg_catalog::relations::security::empty_now;
 use crate::system::SystemRelations;
 use arrow::array::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -19,10 +22,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use thalweg_catalog::{
-    Catalog, CatalogObject, Column, Delta, Epoch, ObjectId, ObjectKind, SqlError, SqlResult, SqlState, SqlType,
+    Catalog, CatalogObject, Column, Delta, Epoch, ObjectId, ObjectKind, Privileges, SqlError, SqlResult, SqlState, SqlType,
 };
-use thalweg_planner::ast;
-use thalweg_planner::{LogicalPlanner, RelationSource, Scope, sql_error};
+use thalweg_planner::ast::{self, Expr, Value};
+use thalweg_planner::{LogicalPlanner, ReadRights, RelationSource, Scope, sql_error};
 
 /// The rows of a query as they come.
 pub type Rows = BoxStream<'static, SqlResult<RecordBatch>>;
@@ -43,10 +46,37 @@ pub struct Statement {
     pub relations: Arc<StatementRelations>,
     /// The epoch that the session must see.
     pub at_least: Epoch,
+    /// Who asks.
+    pub authority: Authority,
+    /// Whether `row_security` is on: a query that policies would change is refused otherwise.
+    pub row_security: bool,
+}
+
+/// How the table of a change is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// There is none, or it is read like any other relation.
+    None,
+    /// Column by column, to find out whether what a change reads of it may be read.
+    Checked(ObjectId),
+    /// As a whole, to carry a change out that was checked.
+    Written(ObjectId),
+    /// Whatever policies say, since all of it goes.
+    Emptied(ObjectId),
+}
+
+impl Target {
+    /// For the table of a change that was checked: an `INSERT` does not read it.
+    pub fn of(statement: &thalweg_planner::Statement, table: &CatalogObject) -> Target {
+        match statement {
+            thalweg_planner::Statement::Insert(_) => Target::None,
+            _ => Target::Written(table.id),
+        }
+    }
 }
 
 /// Gives a statement's relations to its plan.
-pub struct ReadRelations<'a>(&'a Statement);
+pub struct ReadRelations<'a>(&'a Statement, Target);
 
 impl RelationSource for ReadRelations<'_> {
     fn relation(&self, object: &Arc<CatalogObject>) -> SqlResult<Arc<dyn TableSource>> {
@@ -54,7 +84,10 @@ impl RelationSource for ReadRelations<'_> {
             ObjectKind::Table | ObjectKind::MaterializedView => {
                 Arc::new(KeptRelation::new(Arc::clone(object), Arc::clone(&self.0.relations)))
             }
-            ObjectKind::Source => Arc::new(BoundedSource::new(Arc::clone(object))?),
+            ObjectKind::Source => {
+                let object = self.0.database.vault().with_secrets(object, &self.0.catalog)?;
+                Arc::new(BoundedSource::new(object)?)
+            }
             ObjectKind::View | ObjectKind::Sink => {
                 return Err(SqlError::new(
                     SqlState::WrongObjectType,
@@ -66,7 +99,29 @@ impl RelationSource for ReadRelations<'_> {
     }
 
     fn system_relation(&self, schema: &str, name: &str) -> SqlResult<Option<Arc<dyn TableSource>>> {
+        check_system(&self.0.authority, schema, name)?;
         self.0.system.relation(schema, name)
+    }
+
+    fn rights(&self, object: &Arc<CatalogObject>, view: Option<ObjectId>) -> SqlResult<ReadRights> {
+        let authority = &self.0.authority;
+        match self.1 {
+            Target::Checked(id) if id == object.id && view.is_none() => {
+                Ok(ReadRights { denied: authority.columns_without(authority.role, object, Privileges::SELECT), rows: None })
+            }
+            Target::Emptied(id) if id == object.id && view.is_none() => Ok(ReadRights::default()),
+            Target::Written(id) if id == object.id && view.is_none() => {
+                // There are policies on reads only: rows that a policy would decide on can't be changed.
+                let hidden = authority.security().hides_rows(authority.role, id);
+                let nothing = || Expr::value(Value::Boolean(false));
+                Ok(ReadRights { denied: vec![], rows: hidden.then(nothing) })
+            }
+            _ => authority.read_rights(object, view, self.0.row_security),
+        }
+    }
+
+    fn check_function(&self, name: &str) -> SqlResult<()> {
+        self.0.authority.check_function(name)
     }
 }
 
@@ -79,6 +134,7 @@ impl Statement {
         system: Arc<SystemRelations>,
         written: BTreeMap<ObjectId, Vec<Delta>>,
         at_least: Epoch,
+        (authority, row_security): (Authority, bool),
     ) -> Statement {
         Statement {
             database: Arc::clone(database),
@@ -88,12 +144,30 @@ impl Statement {
             system,
             relations: Arc::new(StatementRelations::new(written)),
             at_least,
+            authority,
+            row_security,
         }
     }
 
     /// Where the statement's relations come from.
     pub fn relation_source(&self) -> ReadRelations<'_> {
-        ReadRelations(self)
+        ReadRelations(self, Target::None)
+    }
+
+    /// Where the relations of a change come from.
+    pub fn relation_source_of(&self, target: Target) -> ReadRelations<'_> {
+        ReadRelations(self, target)
+    }
+
+    /// Refuses a change that reads what may not be read of its table. `parameters` are the types of the change's own.
+    ///
+    /// # Errors
+    /// `42501`, and what else is wrong with it.
+    pub fn check_reads(&self, query: &ast::Query, table: ObjectId, parameters: &[SqlType]) -> SqlResult<()> {
+        let relations = self.relation_source_of(Target::Checked(table));
+        let declared: Vec<Option<SqlType>> = parameters.iter().cloned().map(Some).collect();
+        let (bound, _) = self.planner.plan_with_parameters(query, &self.scope(&relations), &declared)?;
+        self.planner.optimize_batch(&bound.plan, now_us()).map(drop)
     }
 
     /// What names are looked up in.
@@ -107,7 +181,7 @@ impl Statement {
     /// What is wrong with it.
     pub fn plan(&self, query: &ast::Query, declared: &[Option<SqlType>]) -> SqlResult<(LogicalPlan, Vec<SqlType>)> {
         let relations = self.relation_source();
-        let rewritten = &for_system(query);
+        let rewritten = &for_system(query, &self.catalog);
         let declared = with_dropped(declared, &placeholders(query), &placeholders(rewritten));
         let (bound, types) = self.planner.plan_with_parameters(rewritten, &self.scope(&relations), &declared)?;
         Ok((bound.plan, types))
@@ -176,9 +250,9 @@ fn with_dropped(declared: &[Option<SqlType>], all: &BTreeSet<usize>, kept: &BTre
 }
 
 /// The query, made plannable if it reads the system's own relations: clients ask them in ways of their own.
-fn for_system(query: &ast::Query) -> ast::Query {
+fn for_system(query: &ast::Query, catalog: &Catalog) -> ast::Query {
     let mut statement = ast::Statement::Query(Box::new(query.clone()));
-    crate::pg_catalog::rewrite(&mut statement);
+    crate::pg_catalog::rewrite(&mut statement, &empty_now(catalog));
     match statement {
         ast::Statement::Query(query) => *query,
         _ => query.clone(),

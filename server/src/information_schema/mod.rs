@@ -1,11 +1,13 @@
 //! `information_schema`: what there is, as the SQL standard shows it.
 
+mod privileges;
+
 use crate::pg_catalog::relation::{Cell, Relation, Row};
 use crate::pg_catalog::relations::{Class, classes, has_key, key_name, schemas};
 use crate::pg_catalog::snapshot::SystemSnapshot;
 use crate::pg_catalog::types::{BASE_TYPES, format_type};
 use crate::pg_catalog::{functions::definitions, oids};
-use thalweg_catalog::{CatalogObject, ObjectKind};
+use thalweg_catalog::{CatalogObject, ObjectKind, Subject};
 
 const fn view(name: &'static str, oid: u32, columns: &'static str, rows: Option<fn(&SystemSnapshot) -> Vec<Row>>) -> Relation {
     Relation { name, oid, columns, rows, is_view: true }
@@ -142,11 +144,25 @@ pub static RELATIONS: &[&[Relation]] = &[&[
         "table_privileges",
         13_316,
         "grantor name, grantee name, table_catalog name, table_schema name, table_name name, privilege_type text, \
-         is_grantable text=YES, with_hierarchy text=NO",
-        Some(table_privileges),
+         is_grantable text, with_hierarchy text=NO",
+        Some(privileges::table_privileges),
     ),
-    view("enabled_roles", 13_317, "role_name name", Some(|s| vec![vec![("role_name", s.user.as_str().into())]])),
-    view("applicable_roles", 13_318, "grantee name, role_name name, is_grantable text", None),
+    view("enabled_roles", 13_317, "role_name name", Some(privileges::enabled_roles)),
+    view("applicable_roles", 13_318, "grantee name, role_name name, is_grantable text", Some(privileges::applicable_roles)),
+    view(
+        "role_table_grants",
+        13_322,
+        "grantor name, grantee name, table_catalog name, table_schema name, table_name name, privilege_type text, \
+         is_grantable text, with_hierarchy text=NO",
+        Some(privileges::role_table_grants),
+    ),
+    view(
+        "column_privileges",
+        13_323,
+        "grantor name, grantee name, table_catalog name, table_schema name, table_name name, column_name name, \
+         privilege_type text, is_grantable text",
+        Some(privileges::column_privileges),
+    ),
     view(
         "foreign_tables",
         13_319,
@@ -172,8 +188,8 @@ fn schemata(snapshot: &SystemSnapshot) -> Vec<Row> {
     let row = |(_, name): (u32, String)| -> Row {
         vec![
             ("catalog_name", snapshot.database.as_str().into()),
-            ("schema_name", name.into()),
-            ("schema_owner", snapshot.user.as_str().into()),
+            ("schema_name", name.as_str().into()),
+            ("schema_owner", snapshot.role_name(snapshot.security().owner(&Subject::Schema(name.clone()))).into()),
         ]
     };
     schemas(snapshot).into_iter().map(row).collect()
@@ -333,24 +349,6 @@ fn routines(snapshot: &SystemSnapshot) -> Vec<Row> {
         ]
     };
     snapshot.functions.iter().map(row).collect()
-}
-
-fn table_privileges(snapshot: &SystemSnapshot) -> Vec<Row> {
-    let mut rows = vec![];
-    for class in classes(snapshot).into_iter().filter(|class| class.object.is_some()) {
-        let privileges: &[&str] = if is_writable(&class) { &["SELECT", "INSERT", "UPDATE", "DELETE"] } else { &["SELECT"] };
-        for privilege in privileges {
-            rows.push(vec![
-                ("grantor", snapshot.user.as_str().into()),
-                ("grantee", snapshot.user.as_str().into()),
-                ("table_catalog", snapshot.database.as_str().into()),
-                ("table_schema", class.schema.into()),
-                ("table_name", class.name.as_str().into()),
-                ("privilege_type", (*privilege).into()),
-            ]);
-        }
-    }
-    rows
 }
 
 fn foreign_tables(snapshot: &SystemSnapshot) -> Vec<Row> {

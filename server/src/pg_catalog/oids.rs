@@ -3,8 +3,6 @@
 
 use thalweg_catalog::ObjectId;
 
-/// The user that owns everything.
-pub const OWNER: u32 = 10;
 /// The one database.
 pub const DATABASE: u32 = 5;
 /// The schema `pg_catalog`.

@@ -1,20 +1,32 @@
 //! What the system relations and functions show: one moment of the catalog, and the session that asks.
 
+use crate::access::authority::Authority;
+use crate::access::gate::Gate;
 use crate::wire::connections::Connections;
+use crate::wire::session::TlsInfo;
 use chrono::{DateTime, Utc};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::Documentation;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use thalweg_catalog::{Catalog, Column, SqlResult};
+use thalweg_catalog::security::Security;
+use thalweg_catalog::{Catalog, Column, ObjectId, RoleId, SqlResult, Subject};
 
 /// One moment of everything that system relations show. Made for one statement, so that all of its relations agree.
 pub struct SystemSnapshot {
     /// All objects.
     pub catalog: Arc<Catalog>,
-    /// The session's user.
+    /// As whom the session's statements run.
     pub user: String,
+    /// Whose session it is.
+    pub session_user: String,
+    /// The role as which statements run.
+    pub role: RoleId,
+    /// The role that has connected, and by which name: until there are others, one role answers to every name.
+    pub login: (RoleId, String),
+    /// Who is let in; none outside a server.
+    pub gate: Option<Arc<Gate>>,
     /// The session's database.
     pub database: String,
     /// The schemas that unqualified names are looked up in, in their order, without `pg_catalog`.
@@ -37,6 +49,37 @@ pub struct SystemSnapshot {
     pub connections: Option<Arc<Connections>>,
     /// Estimated rows and bytes of kept relations, by OID.
     pub sizes: BTreeMap<u32, RelationSize>,
+}
+
+impl SystemSnapshot {
+    /// Who may do what.
+    pub fn security(&self) -> &Security {
+        self.catalog.security()
+    }
+
+    /// What the session may do.
+    pub fn authority(&self) -> Authority {
+        Authority::new(Arc::clone(&self.catalog), self.role)
+    }
+
+    /// The name of a role, which for who has connected is the one that was given.
+    pub fn role_name(&self, role: RoleId) -> String {
+        match &self.login {
+            (login, name) if *login == role => name.clone(),
+            _ => self.security().role_name(role),
+        }
+    }
+
+    /// The role of this name.
+    pub fn role_named(&self, name: &str) -> Option<RoleId> {
+        let known = self.security().find_role(name).map(|role| role.id);
+        known.or_else(|| (self.login.1 == name).then_some(self.login.0))
+    }
+
+    /// The name of the role that owns a relation.
+    pub fn owner_of(&self, relation: ObjectId) -> String {
+        self.role_name(self.security().owner(&Subject::Relation(relation)))
+    }
 }
 
 /// A session's settings: what `SHOW`, `current_setting` and `set_config` work on.
@@ -147,6 +190,8 @@ pub struct Activity {
     pub application: String,
     /// The client's address.
     pub client: Option<String>,
+    /// How it is encrypted, if it is.
+    pub tls: Option<TlsInfo>,
     /// When it connected.
     pub since: DateTime<Utc>,
     /// `active`, `idle`, `idle in transaction`, ….

@@ -1,7 +1,7 @@
 //! What clients really send, over a small catalog: every statement must plan and run, and the main ones give the right rows.
 
 use super::snapshot::{FunctionInfo, RelationSize, SettingInfo, Settings, SystemRelation, SystemSnapshot};
-use super::{register, rewrite, touches_system};
+use super::{register, relations, rewrite, touches_system};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -14,8 +14,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use thalweg_catalog::object::{ConnectorSpec, Emit, SinkMode};
 use thalweg_catalog::{
-    Catalog, CatalogChange, CatalogObject, CatalogTransaction, Column, ObjectDefinition, ObjectId, SqlError, SqlResult, SqlState,
-    SqlType,
+    Catalog, CatalogChange, CatalogObject, CatalogTransaction, Column, ObjectDefinition, ObjectId, RoleId, SqlError, SqlResult,
+    SqlState, SqlType,
 };
 
 struct Fixed;
@@ -142,6 +142,10 @@ pub(crate) fn snapshot() -> Arc<SystemSnapshot> {
     Arc::new(SystemSnapshot {
         catalog: Arc::new(sample_catalog()),
         user: "ada".to_string(),
+        session_user: "ada".to_string(),
+        role: RoleId::BOOTSTRAP,
+        login: (RoleId::BOOTSTRAP, "ada".to_string()),
+        gate: None,
         database: "thalweg".to_string(),
         search_path: vec!["app".to_string(), "public".to_string()],
         process_id: 7,
@@ -196,7 +200,7 @@ fn parse(sql: &str) -> Statement {
 }
 
 async fn run(ctx: &SessionContext, mut statement: Statement) -> Result<Vec<RecordBatch>, String> {
-    rewrite(&mut statement);
+    rewrite(&mut statement, &relations::security::empty_now(&sample_catalog()));
     let shown = statement.to_string();
     let explain = |step: &str, error: datafusion::error::DataFusionError| format!("{step}: {error}\n    {shown}");
     let plan = ctx

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use thalweg_catalog::{Catalog, ObjectDefinition, ObjectId, ObjectKind, SqlError, SqlResult, SqlType};
+use thalweg_catalog::{Catalog, ObjectDefinition, ObjectId, ObjectKind, RoleId, SqlError, SqlResult, SqlType};
 use thalweg_connectors::{Boundedness, registry};
 use thalweg_executor::job::{JobShared, JobState};
 use thalweg_planner::{ParsedStatement, Scope, Statement, StreamRelations};
@@ -69,8 +69,18 @@ pub async fn run(settings: Settings, script: Script) -> Result<(), String> {
 }
 
 async fn run_all(database: &Arc<Database>, statements: &[ParsedStatement], script: &Script) -> SqlResult<()> {
-    let info = ConnectionInfo { user: "thalweg".into(), database: "thalweg".into(), settings: vec![], process_id: 0, peer: None };
-    let mut session = ClientSession::new(Arc::clone(database), None, info)?;
+    let info = ConnectionInfo {
+        user: "thalweg".into(),
+        database: "thalweg".into(),
+        settings: vec![],
+        process_id: 0,
+        peer: None,
+        tls: None,
+        proven: true,
+    };
+    let catalog = database.catalog();
+    let role = catalog.security().role(RoleId::BOOTSTRAP).ok_or_else(|| SqlError::internal("there is no bootstrap role"))?;
+    let mut session = ClientSession::new(Arc::clone(database), None, info, role)?;
     for statement in statements {
         let located = |error: SqlError| SqlError { position: Some(error.position.unwrap_or(1 + statement.offset)), ..error };
         run_one(database, &mut session, statement, script).await.map_err(located)?;

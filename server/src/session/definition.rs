@@ -1,26 +1,27 @@
 //! Statements that change the catalog. Each runs in a task of its own, which a cancelled statement does not stop half-way.
 
 use super::ClientSession;
-use crate::database::definition::{Created, described};
+use crate::access::authority::{denied, not_owner, refused};
+use crate::database::definition::{Created, described, rights_of_new};
 use crate::wire::session::{Notice, Outcome, Severity};
 use std::sync::Arc;
-use thalweg_catalog::{CatalogChange, CatalogObject, ObjectKind, SqlError, SqlResult, SqlState};
+use thalweg_catalog::{Catalog, CatalogChange, CatalogObject, ObjectKind, Privileges, SqlError, SqlResult, SqlState, Subject};
 use thalweg_planner::bind::find_object;
-use thalweg_planner::statement::{CommentTarget, DropObjects, DropSchemas, JobReference, Name};
+use thalweg_planner::statement::{CommentTarget, DropObjects, DropSchemas, JobReference, Name, RoleName, Word};
 use thalweg_planner::{ParsedStatement, Statement};
 
 impl ClientSession {
     pub(super) async fn define(&mut self, parsed: &ParsedStatement) -> SqlResult<Outcome> {
-        let (database, path, sql) = (Arc::clone(&self.database), self.search_path(), parsed.text.clone());
+        let (database, by, sql) = (Arc::clone(&self.database), self.by(), parsed.text.clone());
         let statement = parsed.statement.clone();
         let tag = statement.tag();
         let created = Self::apart(async move {
             match &statement {
-                Statement::CreateSource(create) => database.create_source(create, &path, &sql).await,
-                Statement::CreateTable(create) => database.create_table(create, &path, &sql).await,
-                Statement::CreateView(create) => database.create_view(create, &path, &sql).await,
-                Statement::CreateMaterializedView(create) => database.create_materialized_view(create, &path, &sql).await,
-                Statement::CreateSink(create) => database.create_sink(create, &path, &sql).await,
+                Statement::CreateSource(create) => database.create_source(create, &by, &sql).await,
+                Statement::CreateTable(create) => database.create_table(create, &by, &sql).await,
+                Statement::CreateView(create) => database.create_view(create, &by, &sql).await,
+                Statement::CreateMaterializedView(create) => database.create_materialized_view(create, &by, &sql).await,
+                Statement::CreateSink(create) => database.create_sink(create, &by, &sql).await,
                 _ => Err(SqlError::internal("not a CREATE")),
             }
         })
@@ -35,8 +36,8 @@ impl ClientSession {
     }
 
     pub(super) async fn drop_objects(&mut self, drop: &DropObjects, tag: &str) -> SqlResult<Outcome> {
-        let (database, path, drop) = (Arc::clone(&self.database), self.search_path(), drop.clone());
-        let notices = Self::apart(async move { database.drop_objects(&drop, &path).await }).await?;
+        let (database, by, drop) = (Arc::clone(&self.database), self.by(), drop.clone());
+        let notices = Self::apart(async move { database.drop_objects(&drop, &by).await }).await?;
         self.note_all(notices);
         Ok(Outcome::Tag(tag.to_string()))
     }
@@ -52,14 +53,18 @@ impl ClientSession {
                 return Err(SqlError::new(SqlState::InvalidSchemaName, format!("schema \"{}\" does not exist", word.value))
                     .at(word.position));
             }
+            let authority = self.authority();
+            if !authority.security().owns(authority.role, &Subject::Schema(word.value.clone())) {
+                return Err(not_owner("schema", &word.value));
+            }
             if drop.cascade {
                 // The last first, so that nothing is dropped before what reads it.
                 let inside: Vec<_> = catalog.objects().filter(|o| o.schema == word.value).cloned().collect();
                 for object in inside.iter().rev() {
                     let name = Name { schema: Some(object.schema.clone()), name: object.name.clone(), position: word.position };
                     let one = DropObjects { kind: object.kind(), names: vec![name], if_exists: true, cascade: true };
-                    let (database, path) = (Arc::clone(&self.database), self.search_path());
-                    Self::apart(async move { database.drop_objects(&one, &path).await }).await?;
+                    let (database, by) = (Arc::clone(&self.database), self.by());
+                    Self::apart(async move { database.drop_objects(&one, &by).await }).await?;
                 }
                 self.note_cascade(&inside);
             }
@@ -84,15 +89,39 @@ impl ClientSession {
         }
     }
 
-    pub(super) async fn create_schema(&mut self, name: &str, position: usize, if_not_exists: bool) -> SqlResult<Outcome> {
-        let taken = self.database.catalog().has_schema(name);
-        if taken && if_not_exists {
-            self.notice(Severity::Notice, SqlState::DuplicateSchema, format!("schema \"{name}\" already exists, skipping"));
-        } else {
-            let (database, name) = (Arc::clone(&self.database), name.to_string());
-            let made = Self::apart(async move { database.change_catalog(vec![CatalogChange::CreateSchema(name)]).await }).await;
-            made.map_err(|e| e.at(position))?;
+    pub(super) async fn create_schema(
+        &mut self,
+        name: &Word,
+        if_not_exists: bool,
+        owner: Option<&RoleName>,
+    ) -> SqlResult<Outcome> {
+        let (authority, doer) = (self.authority(), self.doer());
+        let security = authority.security();
+        if !security.may(authority.role, &Subject::Database, Privileges::CREATE) {
+            return Err(denied("database", &self.info.database));
         }
+        let owner = match owner {
+            None | Some(RoleName::Current | RoleName::Public) => authority.role,
+            Some(RoleName::Session) => doer.session,
+            Some(RoleName::Named(word)) => security.resolve_role(&word.value).map_err(|e| e.at(word.position))?.id,
+        };
+        if !security.is_member(authority.role, owner) {
+            return Err(refused(format!("must be member of role \"{}\"", security.role_name(owner))));
+        }
+        if authority.catalog.has_schema(&name.value) && if_not_exists {
+            let text = format!("schema \"{}\" already exists, skipping", name.value);
+            self.notice(Severity::Notice, SqlState::DuplicateSchema, text);
+            return Ok(Outcome::Tag("CREATE SCHEMA".into()));
+        }
+        let (database, schema) = (Arc::clone(&self.database), name.value.clone());
+        let made = Self::apart(async move {
+            let make = |catalog: &Arc<Catalog>| {
+                let rights = rights_of_new(catalog, Subject::Schema(schema.clone()), owner, None);
+                Ok(([CatalogChange::CreateSchema(schema)].into_iter().chain(rights).collect(), ()))
+            };
+            database.change_catalog_with(make).await
+        });
+        made.await.map_err(|e| e.at(name.position))?;
         Ok(Outcome::Tag("CREATE SCHEMA".into()))
     }
 
@@ -104,6 +133,7 @@ impl ClientSession {
             let message = format!("\"{}\" is not a materialized view", object.name);
             return Err(SqlError::new(SqlState::WrongObjectType, message));
         }
+        self.authority().check_owner(object)?;
         self.seen = self.seen.max(self.database.flush().await?);
         Ok(Outcome::Tag("REFRESH MATERIALIZED VIEW".into()))
     }
@@ -112,9 +142,9 @@ impl ClientSession {
         let Statement::Rename { kind, if_exists, name, to } = statement else {
             return Err(SqlError::internal("not a RENAME"));
         };
-        let (database, path) = (Arc::clone(&self.database), self.search_path());
+        let (database, by) = (Arc::clone(&self.database), self.by());
         let (kind, if_exists, name, to) = (*kind, *if_exists, name.clone(), to.value.clone());
-        let notices = Self::apart(async move { database.rename(kind, &name, &to, if_exists, &path).await }).await?;
+        let notices = Self::apart(async move { database.rename(kind, &name, &to, if_exists, &by).await }).await?;
         self.note_all(notices);
         Ok(Outcome::Tag(statement.tag().into()))
     }
@@ -132,6 +162,7 @@ impl ClientSession {
                 SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a {kind}", object.name)).at(name.position)
             );
         }
+        self.authority().check_owner(object)?;
         let (database, id) = (Arc::clone(&self.database), object.id);
         Self::apart(async move { database.change_catalog(vec![CatalogChange::Comment { id, comment }]).await }).await?;
         Ok(Outcome::Tag("COMMENT".into()))
@@ -157,7 +188,7 @@ impl ClientSession {
     }
 
     /// Runs a change of the catalog in a task of its own, which a cancelled statement does not stop half-way.
-    async fn apart<T: Send + 'static>(work: impl Future<Output = SqlResult<T>> + Send + 'static) -> SqlResult<T> {
+    pub(super) async fn apart<T: Send + 'static>(work: impl Future<Output = SqlResult<T>> + Send + 'static) -> SqlResult<T> {
         tokio::spawn(work).await.map_err(|e| SqlError::internal(format!("a statement panicked: {e}")))?
     }
 }

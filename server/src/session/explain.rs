@@ -1,6 +1,7 @@
 //! `EXPLAIN`.
 
 use super::{ClientSession, rows_of, text_batch, text_columns};
+use crate::access::relations::CheckedRelations;
 use crate::database::connectors::Connectors;
 use crate::wire::session::Outcome;
 use thalweg_catalog::object::Emit;
@@ -9,7 +10,7 @@ use thalweg_planner::bind::{self, BindContext};
 use thalweg_planner::logical::output_columns;
 use thalweg_planner::lower::{Context, Root, lower};
 use thalweg_planner::statement::{Explain, ExplainStage};
-use thalweg_planner::{Scope, Statement, StreamRelations, explain as print};
+use thalweg_planner::{Scope, Statement, explain as print};
 
 /// The name that a query has in its own plan, as no object has it yet.
 const UNNAMED: &str = "query";
@@ -37,14 +38,16 @@ impl ClientSession {
     }
 
     fn explain_lines(&mut self, statement: &Statement, text: &str) -> SqlResult<Vec<String>> {
-        let catalog = self.database.catalog();
-        let path = self.search_path();
+        let (authority, path) = (self.authority(), self.search_path());
+        let catalog = std::sync::Arc::clone(&authority.catalog);
+        let (relations, connectors) =
+            (CheckedRelations(&authority), Connectors { vault: self.database.vault(), authority: &authority });
         let context = BindContext {
             planner: self.database.planner(),
             catalog: &catalog,
-            relations: &StreamRelations,
+            relations: &relations,
             search_path: &path,
-            connectors: &Connectors,
+            connectors: &connectors,
             sql: text,
             now_ms: crate::database::now_ms(),
         };
@@ -59,7 +62,7 @@ impl ClientSession {
             Statement::CreateMaterializedView(create) => bind::bind_create_materialized_view(create, &context)?,
             Statement::CreateSink(create) => bind::bind_create_sink(create, &context)?,
             Statement::Query(query) => {
-                let scope = Scope { catalog: &catalog, relations: &StreamRelations, search_path: &path };
+                let scope = Scope { catalog: &catalog, relations: &relations, search_path: &path };
                 let streamed = context.planner.plan_query(query, &scope, &[]).and_then(|bound| {
                     let plan = context.planner.optimize_stream(&bound.plan)?;
                     let root = Root::Materialize { object: id, columns: output_columns(plan.schema())? };

@@ -6,6 +6,7 @@
 //! committed. Rows are locked by table: who changes rows of a table that it must read first holds the table until the
 //! transaction ends. `CREATE`, `DROP` and the like take effect at once and are not rolled back.
 
+mod access;
 pub mod cursor;
 mod definition;
 pub mod explain;
@@ -13,6 +14,7 @@ pub mod factory;
 mod notify;
 mod origins;
 mod prepared;
+mod privileges;
 pub mod read;
 mod set;
 pub mod settings;
@@ -44,7 +46,8 @@ use settings::SessionSettings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use thalweg_catalog::{Column, Epoch, SqlError, SqlResult, SqlState, SqlType};
+use thalweg_catalog::security::Role;
+use thalweg_catalog::{Column, Epoch, RoleId, SqlError, SqlResult, SqlState, SqlType};
 use thalweg_planner::{ParsedStatement, Statement, session_state};
 use transaction::Transaction;
 
@@ -54,6 +57,8 @@ pub struct ClientSession {
     connections: Option<Arc<Connections>>,
     runtime: Arc<RuntimeEnv>,
     info: ConnectionInfo,
+    /// Whose session it is from the start.
+    login: RoleId,
     settings: SessionSettings,
     /// The settings as the client was last told them.
     told: SessionSettings,
@@ -90,17 +95,27 @@ impl ClientSession {
     ///
     /// # Errors
     /// `42704` or `22023` for a setting that the client asked for and can't have.
-    pub fn new(database: Arc<Database>, connections: Option<Arc<Connections>>, info: ConnectionInfo) -> SqlResult<ClientSession> {
-        let mut settings = SessionSettings::of_user(&info.user);
-        for (name, value) in &info.settings {
+    pub fn new(
+        database: Arc<Database>,
+        connections: Option<Arc<Connections>>,
+        info: ConnectionInfo,
+        role: &Role,
+    ) -> SqlResult<ClientSession> {
+        let mut settings = SessionSettings::of_user(&info.user, role.attributes.superuser);
+        for (name, value) in role.settings.iter().chain(info.settings.iter().map(|(name, value)| (name, value))) {
+            if SessionSettings::is_identity(name) {
+                return Err(SqlError::unsupported(format!("parameter \"{name}\" cannot be set when connecting")));
+            }
             settings.set(name, Some(value))?;
         }
+        settings.note_tls(database.gate().tls().is_some());
         settings.start();
         Ok(ClientSession {
             database,
             connections,
             runtime: Arc::new(RuntimeEnv::default()),
             info,
+            login: role.id,
             told: settings.clone(),
             settings,
             transaction: None,
@@ -139,13 +154,16 @@ impl ClientSession {
         }
         let system = SystemRelations::new(&self.database, catalog, self.connections.clone(), session, snapshot);
         let written = self.transaction.as_ref().map(Transaction::written).unwrap_or_default();
-        Running::new(&self.database, state, self.search_path(), Arc::new(system), written, self.seen)
+        let rights = (self.authority(), self.settings.get("row_security").is_ok_and(|value| value == "on"));
+        Running::new(&self.database, state, self.search_path(), Arc::new(system), written, self.seen, rights)
     }
 
     /// The schemas of the search path that there are.
     fn search_path(&self) -> Vec<String> {
-        let catalog = self.database.catalog();
-        self.settings.search_path().into_iter().filter(|schema| catalog.has_schema(schema)).collect()
+        let authority = self.authority();
+        let catalog = Arc::clone(&authority.catalog);
+        let found = |schema: &String| catalog.has_schema(schema) && authority.may_use_schema(schema);
+        self.settings.search_path().into_iter().filter(found).collect()
     }
 
     fn planning_state(&mut self) -> (SessionState, Arc<Vec<FunctionInfo>>) {
@@ -203,9 +221,10 @@ impl ClientSession {
             | Statement::CreateView(_)
             | Statement::CreateMaterializedView(_)
             | Statement::CreateSink(_) => self.define(parsed).await,
-            Statement::CreateSchema { name, if_not_exists } => {
-                self.create_schema(&name.value, name.position, *if_not_exists).await
+            Statement::CreateSchema { name, if_not_exists, owner } => {
+                self.create_schema(name, *if_not_exists, owner.as_ref()).await
             }
+            Statement::Access(access) => self.access(access).await,
             Statement::Drop(drop) => self.drop_objects(drop, tag).await,
             Statement::DropSchema(drop) => self.drop_schemas(drop).await,
             Statement::Truncate(names) => self.truncate(names).await,
@@ -309,7 +328,9 @@ impl Session for ClientSession {
         if self.transaction.is_none() && self.together {
             self.transaction = Some(Transaction::new(false, &self.settings));
         }
-        self.dispatch(statement, params).await.map_err(|e| shifted(e, statement.offset))
+        let done = self.dispatch(statement, params).await;
+        self.audit(statement, done.as_ref().err());
+        done.map_err(|e| shifted(e, statement.offset))
     }
 
     fn join_request(&mut self) {
@@ -369,9 +390,14 @@ impl Session for ClientSession {
 
     fn take_parameter_changes(&mut self) -> Vec<(String, String)> {
         self.take_set_config();
+        self.note_superuser();
         let changes = self.settings.told_differences(&self.told);
         self.told = self.settings.clone();
         changes
+    }
+
+    fn ended(&mut self) {
+        self.audit_logout();
     }
 
     fn take_notices(&mut self) -> Vec<Notice> {

@@ -2,6 +2,7 @@
 
 use super::ClientSession;
 use super::notify::Deed;
+use super::settings::SessionSettings;
 use crate::wire::session::{Outcome, Severity};
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 use thalweg_planner::statement::{DiscardTarget, SetScope, SetSetting, TransactionModes};
@@ -22,7 +23,15 @@ impl ClientSession {
             None => self.settings.reset_all(),
             Some(name) => {
                 let value = set.value();
+                if let Some(value) = &value {
+                    let catalog = self.database.catalog();
+                    self.identity().check(&self.settings, &catalog, &SessionSettings::spelling(name), value)?;
+                }
                 self.settings.set(name, value.as_deref())?;
+                if SessionSettings::spelling(name) == "session_authorization" {
+                    self.settings.set("role", None)?;
+                }
+                self.note_superuser();
                 if set.scope == SetScope::Local
                     && let Some(transaction) = &mut self.transaction
                 {
@@ -66,6 +75,9 @@ impl ClientSession {
                 self.prepared.clear();
                 self.carry_out(vec![Deed::Unlisten(None)]);
                 self.settings.reset_all();
+                self.settings.set("session_authorization", None)?;
+                self.settings.set("role", None)?;
+                self.note_superuser();
                 "DISCARD ALL"
             }
             DiscardTarget::Plans => "DISCARD PLANS",

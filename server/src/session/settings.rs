@@ -91,7 +91,7 @@ static KNOWN: &[Known] = &[
         Kind::Words(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
         "how intervals are shown",
     ),
-    told("is_superuser", "on", Kind::Fixed, "there are no roles yet"),
+    told("is_superuser", "on", Kind::Fixed, "whether the session acts as a superuser"),
     known("jit", "off", Kind::Words(OFF), "expressions are vectorised instead"),
     known("lc_collate", "C", Kind::Fixed, "text orders by its bytes"),
     known("lc_ctype", "C.UTF-8", Kind::Fixed, "classes of characters"),
@@ -102,14 +102,15 @@ static KNOWN: &[Known] = &[
     known("lock_timeout", "0", Kind::Duration, "how long a statement waits for a table's lock; 0 for 10s"),
     known("max_identifier_length", "63", Kind::Fixed, "the longest name"),
     known("max_index_keys", "32", Kind::Fixed, "columns of an index"),
+    known("password_encryption", "scram-sha-256", Kind::Words(&["scram-sha-256"]), "md5 hashes are as good as passwords"),
     known("plan_cache_mode", "auto", Kind::Words(&["auto"]), "plans are made for each execution"),
-    known("role", "none", Kind::Words(&["none"]), "there are no roles yet"),
-    known("row_security", "on", Kind::Words(&["on", "off"]), "there are no row policies yet"),
+    known("role", "none", Kind::Free, "as whom statements run"),
+    known("row_security", "on", Kind::Words(&["on", "off"]), "whether policies hide rows rather than refuse queries"),
     known("search_path", "\"$user\", public", Kind::Free, "schemas that unqualified names are looked up in"),
     told("server_encoding", "UTF8", Kind::Fixed, "the encoding of text"),
     told("server_version", SERVER_VERSION, Kind::Fixed, "the version of Postgres that is spoken"),
     known("server_version_num", "150000", Kind::Fixed, "the same as a number"),
-    told("session_authorization", "thalweg", Kind::Fixed, "who is connected"),
+    told("session_authorization", "thalweg", Kind::Free, "whose session it is"),
     told("standard_conforming_strings", "on", Kind::Words(ON), "backslashes in strings are plain"),
     known("statement_timeout", "0", Kind::Duration, "how long a statement may run; 0 for any time"),
     known("synchronous_commit", "on", Kind::Words(ON), "a commit is durable when acknowledged"),
@@ -125,7 +126,7 @@ static KNOWN: &[Known] = &[
     known("transaction_read_only", "off", Kind::Switch, "whether the transaction is read-only"),
     known("work_mem", "4MB", Kind::Words(&["4MB"]), "queries share the process's memory"),
     known("xmloption", "content", Kind::Words(&["content"]), "there is no xml"),
-    known("ssl", "off", Kind::Words(OFF), "connections are not encrypted yet"),
+    known("ssl", "off", Kind::Fixed, "whether connections can be encrypted"),
 ];
 
 fn find(name: &str) -> Option<&'static Known> {
@@ -143,9 +144,27 @@ pub struct SessionSettings {
 
 impl SessionSettings {
     /// The settings of a user before anything was set.
-    pub fn of_user(user: &str) -> SessionSettings {
-        let values = BTreeMap::from([("session_authorization".to_string(), user.to_string())]);
-        SessionSettings { start: values.clone(), values }
+    pub fn of_user(user: &str, superuser: bool) -> SessionSettings {
+        let mut settings = SessionSettings::default();
+        settings.values.insert("session_authorization".to_string(), user.to_string());
+        settings.note_superuser(superuser);
+        settings.start();
+        settings
+    }
+
+    /// Whether the session acts as a superuser.
+    pub fn note_superuser(&mut self, superuser: bool) {
+        self.values.insert("is_superuser".to_string(), if superuser { "on" } else { "off" }.to_string());
+    }
+
+    /// Whether connections can be encrypted.
+    pub fn note_tls(&mut self, tls: bool) {
+        self.values.insert("ssl".to_string(), if tls { "on" } else { "off" }.to_string());
+    }
+
+    /// Whether a setting says who somebody is: those are not reset with the others.
+    pub fn is_identity(name: &str) -> bool {
+        matches!(canonical(name).as_str(), "role" | "session_authorization" | "is_superuser")
     }
 
     /// The session starts with what is set by now: `RESET` goes back to it.
@@ -201,7 +220,10 @@ impl SessionSettings {
 
     /// Resets everything that was set.
     pub fn reset_all(&mut self) {
+        let kept: Vec<(String, String)> =
+            self.values.iter().filter(|(name, _)| Self::is_identity(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
         self.values = self.start.clone();
+        self.values.extend(kept);
     }
 
     /// What differs in `self` of what clients are told, against `other`.
@@ -250,7 +272,9 @@ impl SessionSettings {
     /// The schemas that unqualified names are looked up in.
     pub fn search_path(&self) -> Vec<String> {
         let text = self.get("search_path").unwrap_or_default();
-        let user = self.get("session_authorization").unwrap_or_default();
+        // `$user` is as whom statements run.
+        let user = self.get("role").ok().filter(|role| role != "none");
+        let user = user.unwrap_or_else(|| self.get("session_authorization").unwrap_or_default());
         let name = |part: &str| {
             let part = part.trim();
             match part.strip_prefix('"').and_then(|p| p.strip_suffix('"')) {

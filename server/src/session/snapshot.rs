@@ -1,6 +1,7 @@
 //! What a statement's system relations and functions show: the catalog and the session at the statement's start.
 
 use super::ClientSession;
+use super::privileges::Identity;
 use super::settings::SessionSettings;
 use crate::pg_catalog::SystemSnapshot;
 use crate::pg_catalog::snapshot::{Activity, FunctionInfo, PreparedInfo, SettingInfo, Settings, SystemRelation};
@@ -17,6 +18,8 @@ use thalweg_planner::ParsedStatement;
 /// session when the statement is over.
 pub struct StatementSettings {
     settings: Mutex<SessionSettings>,
+    identity: Identity,
+    catalog: Arc<Catalog>,
     changes: Arc<Mutex<Vec<SettingChange>>>,
 }
 
@@ -33,8 +36,12 @@ pub struct SettingChange {
 
 impl StatementSettings {
     /// The settings of a session; changes are collected in `changes`.
-    pub fn new(settings: SessionSettings, changes: Arc<Mutex<Vec<SettingChange>>>) -> StatementSettings {
-        StatementSettings { settings: Mutex::new(settings), changes }
+    pub fn new(
+        settings: SessionSettings,
+        (identity, catalog): (Identity, Arc<Catalog>),
+        changes: Arc<Mutex<Vec<SettingChange>>>,
+    ) -> StatementSettings {
+        StatementSettings { settings: Mutex::new(settings), identity, catalog, changes }
     }
 }
 
@@ -45,6 +52,7 @@ impl Settings for StatementSettings {
 
     fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
         let mut settings = self.settings.lock();
+        self.identity.check(&settings, &self.catalog, &SessionSettings::spelling(name), value)?;
         settings.set(name, Some(value))?;
         self.changes.lock().push(SettingChange { name: name.to_string(), value: value.to_string(), local });
         settings.get(name)
@@ -75,7 +83,10 @@ fn prepared_info((name, prepared): (&str, &Arc<Prepared<ParsedStatement>>)) -> P
 impl ClientSession {
     /// The system as of now.
     pub(super) fn system_snapshot(&self, catalog: &Arc<Catalog>, functions: Arc<Vec<FunctionInfo>>) -> Arc<SystemSnapshot> {
-        let settings = StatementSettings::new(self.settings.clone(), Arc::clone(&self.set_config));
+        let settings = {
+            let who = (self.identity(), Arc::clone(catalog));
+            StatementSettings::new(self.settings.clone(), who, Arc::clone(&self.set_config))
+        };
         let activity = self.connections.iter().flat_map(|c| c.list()).map(|connection| {
             let (user, database, application) = connection.identity.lock().clone();
             Activity {
@@ -84,6 +95,7 @@ impl ClientSession {
                 database,
                 application,
                 client: connection.peer.map(|p| p.ip().to_string()),
+                tls: connection.tls.lock().clone(),
                 since: DateTime::<Utc>::from(connection.since),
                 state: if connection.process_id == self.info.process_id { "active" } else { "idle" }.to_string(),
                 query: String::new(),
@@ -96,9 +108,13 @@ impl ClientSession {
         });
         Arc::new(SystemSnapshot {
             catalog: Arc::clone(catalog),
-            user: self.info.user.clone(),
+            user: self.user_name(),
+            session_user: self.settings.get("session_authorization").unwrap_or_default(),
+            role: self.current_role(catalog),
+            login: (self.login, self.info.user.clone()),
+            gate: Some(Arc::clone(self.database.gate())),
             database: self.info.database.clone(),
-            search_path: self.settings.search_path().into_iter().filter(|s| catalog.has_schema(s)).collect(),
+            search_path: self.search_path(),
             process_id: self.info.process_id,
             settings: Arc::new(settings),
             relations: relations.collect(),

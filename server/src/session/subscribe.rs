@@ -11,7 +11,7 @@ use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, new_null_arr
 use arrow::datatypes::{Schema, SchemaRef};
 use futures::{SinkExt, StreamExt};
 use std::sync::Arc;
-use thalweg_catalog::{CatalogObject, Column, Epoch, SqlError, SqlResult, SqlState, SqlType};
+use thalweg_catalog::{CatalogObject, Column, Epoch, Privileges, SqlError, SqlResult, SqlState, SqlType};
 use thalweg_executor::subscribe::{Subscription, Update};
 use thalweg_planner::bind::find_object;
 use thalweg_planner::statement::{Subscribe, SubscribeInput};
@@ -24,6 +24,12 @@ impl ClientSession {
         };
         let catalog = self.database.catalog();
         let object = find_object(name, &catalog, &self.search_path())?;
+        let authority = self.authority();
+        authority.check_relation(object, Privileges::SELECT)?;
+        if authority.security().hides_rows(authority.role, object.id) {
+            let text = format!("cannot subscribe to table \"{}\", of which policies hide rows", object.name);
+            return Err(SqlError::unsupported(text).with_hint("Read it with SELECT.").at(name.position));
+        }
         if object.is_kept() {
             return Ok(Arc::clone(object));
         }

@@ -4,7 +4,7 @@ use super::ClientSession;
 use super::read::{from_object, result_columns};
 use super::transaction::Transaction;
 use crate::database::change::{self, Change, Kind};
-use crate::database::query::Statement as Running;
+use crate::database::query::{Statement as Running, Target};
 use crate::wire::copy as wire_copy;
 use crate::wire::session::{CopySink, Outcome, ResultColumn, RowTag, StatementDescription};
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
@@ -15,15 +15,17 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use thalweg_catalog::{CatalogObject, Column, Delta, Epoch, ObjectId, SqlError, SqlResult, SqlState, SqlType};
+use thalweg_catalog::{CatalogObject, Column, Delta, Epoch, ObjectId, Privileges, SqlError, SqlResult, SqlState, SqlType};
 use thalweg_planner::Statement;
 use thalweg_planner::dml::{self, BoundChange};
+use thalweg_planner::reads::read_by_change;
 use thalweg_planner::statement::{Copy, CopyDirection, CopyFormat, CopyOptions, Name, Word};
 use tokio::sync::OwnedMutexGuard;
 
-fn bind_change(running: &Running, statement: &Statement, declared: &[Option<SqlType>]) -> SqlResult<BoundChange> {
-    let relations = running.relation_source();
+fn bind_change(running: &Running, statement: &Statement, declared: &[Option<SqlType>], target: Target) -> SqlResult<BoundChange> {
+    let relations = running.relation_source_of(target);
     let scope = running.scope(&relations);
     match statement {
         Statement::Insert(insert) => dml::bind_insert(&running.planner, insert, &scope, declared),
@@ -31,6 +33,12 @@ fn bind_change(running: &Running, statement: &Statement, declared: &[Option<SqlT
         Statement::Delete(delete) => dml::bind_delete(&running.planner, delete, &scope, declared),
         _ => Err(SqlError::internal("not a change of data")),
     }
+}
+
+/// The table that a change is of, and the columns that it writes.
+fn changed(running: &Running, statement: &Statement) -> SqlResult<(Arc<CatalogObject>, BTreeSet<usize>)> {
+    let relations = running.relation_source();
+    dml::changed(statement, &running.scope(&relations))
 }
 
 /// The rows of `RETURNING`.
@@ -67,7 +75,8 @@ impl ClientSession {
         declared: &[Option<SqlType>],
     ) -> SqlResult<StatementDescription> {
         let running = self.running();
-        let bound = bind_change(&running, statement, declared)?;
+        let (table, _) = changed(&running, statement)?;
+        let bound = bind_change(&running, statement, declared, Target::of(statement, &table))?;
         let columns = match &bound.returning {
             None => None,
             Some(plan) => Some(from_object(result_columns(&running.describe(plan)?), &bound.table)),
@@ -76,9 +85,23 @@ impl ClientSession {
     }
 
     pub(super) async fn change(&mut self, statement: &Statement, params: &[ScalarValue]) -> SqlResult<Outcome> {
+        let running = self.running();
+        let (table, columns) = changed(&running, statement)?;
+        self.check_change(statement, &table, &columns)?;
+        let target = Target::of(statement, &table);
+        let restricted = !running.authority.columns_without(running.authority.role, &table, Privileges::SELECT).is_empty();
+        if let (true, Some(query)) = (restricted, read_by_change(statement)) {
+            let bound = bind_change(&running, statement, &self.declared(params), target)?;
+            running.check_reads(&query, table.id, &bound.parameters)?;
+        }
+        self.change_of(statement, params, target).await
+    }
+
+    /// Carries out a change that may be made.
+    async fn change_of(&mut self, statement: &Statement, params: &[ScalarValue], target: Target) -> SqlResult<Outcome> {
         let declared = self.declared(params);
         // The table is found first, to be locked before anything is read.
-        let table = bind_change(&self.running(), statement, &declared)?.table;
+        let table = bind_change(&self.running(), statement, &declared, target)?.table;
         let kind = match statement {
             Statement::Insert(_) => Kind::Insert,
             Statement::Update(_) => Kind::Update,
@@ -87,7 +110,7 @@ impl ClientSession {
         let lock = self.lock_if_needed(&table, &kind).await?;
         self.seen = self.seen.max(self.database.written(table.id));
         let running = self.running();
-        let bound = bind_change(&running, statement, &declared)?;
+        let bound = bind_change(&running, statement, &declared, target)?;
         let rows = running.run(bound.plan, params).await?;
         let schema = change_schema(&table, &kind);
         let rows = change::collect(rows, &schema).await?;
@@ -118,10 +141,13 @@ impl ClientSession {
             self.transaction = Some(Transaction::new(false, &self.settings));
         }
         for name in names {
+            let placed = |error: SqlError| error.at(name.position);
             let schema = name.schema.as_ref().map(|schema| format!("{}.", quoted(schema))).unwrap_or_default();
             let delete = thalweg_planner::parse(&format!("DELETE FROM {schema}{}", quoted(&name.name)))?;
             for parsed in &delete {
-                self.change(&parsed.statement, &[]).await.map_err(|error| error.at(name.position))?;
+                let (table, _) = changed(&self.running(), &parsed.statement).map_err(placed)?;
+                self.authority().check_relation(&table, Privileges::TRUNCATE).map_err(placed)?;
+                self.change_of(&parsed.statement, &[], Target::Emptied(table.id)).await.map_err(placed)?;
             }
         }
         Ok(Outcome::Tag("TRUNCATE TABLE".into()))
@@ -232,6 +258,7 @@ impl ClientSession {
         } else {
             columns.iter().map(|word| place_of(&table, word)).collect::<SqlResult<Vec<usize>>>()?
         };
+        self.check_copy(&table, &places)?;
         let lock = self.lock_if_needed(&table, &Kind::Insert).await?;
         let given: Vec<Column> = places.iter().map(|p| Column { nullable: true, ..table.columns[*p].clone() }).collect();
         let transaction =
@@ -251,6 +278,15 @@ impl ClientSession {
             copied: Arc::clone(&self.copied),
         };
         Ok(Outcome::CopyIn { columns: given, options, relation: table.name.clone(), sink: Box::new(sink) })
+    }
+
+    fn check_copy(&self, table: &CatalogObject, places: &[usize]) -> SqlResult<()> {
+        self.authority().check_columns(table, &places.iter().copied().collect(), Privileges::INSERT)?;
+        match self.check_insert_policy(table) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(SqlError::unsupported("COPY FROM not supported with row-level security")
+                .with_hint("Use INSERT statements instead.")),
+        }
     }
 
     /// The default values of the columns that are not given.

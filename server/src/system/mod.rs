@@ -2,6 +2,7 @@
 //!
 //! Each is built whole when a statement names it, from what the engine knows at that moment.
 
+mod access;
 mod build;
 mod objects;
 mod running;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use thalweg_catalog::{Catalog, SqlError, SqlResult, SqlState, SqlType, suggest};
 
 /// The relations of schema `thalweg`, with what each tells.
-pub const RELATIONS: [(&str, &str); 13] = [
+pub const RELATIONS: [(&str, &str); 15] = [
     ("jobs", "what keeps tables, materialized views and sinks, and how it fares"),
     ("operators", "rows, time and state of each operator on each worker"),
     ("checkpoints", "the last checkpoints"),
@@ -32,6 +33,8 @@ pub const RELATIONS: [(&str, &str); 13] = [
     ("settings", "settings of the process"),
     ("sessions", "connections"),
     ("events", "what happened lately"),
+    ("audit", "who came in, and what they changed"),
+    ("secrets", "the names of secrets, and who owns them"),
 ];
 
 /// The system relations as one statement of one session sees them.
@@ -85,6 +88,8 @@ impl SystemRelations {
             "settings" => objects::settings(database, &self.session)?,
             "sessions" => objects::sessions(self.connections.as_deref())?,
             "events" => objects::events(database, catalog)?,
+            "audit" => access::audit(database)?,
+            "secrets" => access::secrets(catalog, &self.snapshot)?,
             other => {
                 let error = SqlError::new(SqlState::UndefinedTable, format!("relation \"thalweg.{other}\" does not exist"));
                 return Err(error.with_hint(suggest::hint(other, RELATIONS.iter().map(|(name, _)| *name))));
@@ -109,6 +114,8 @@ pub fn columns(name: &str) -> Vec<thalweg_catalog::Column> {
         "settings" => &objects::SETTINGS,
         "sessions" => &objects::SESSIONS,
         "events" => &objects::EVENTS,
+        "audit" => &access::AUDIT,
+        "secrets" => &access::SECRETS,
         _ => &[],
     };
     columns.iter().map(|(name, sql_type)| thalweg_catalog::Column::new(*name, sql_type.clone())).collect()

@@ -48,6 +48,7 @@ where
             Ok(()) => self.serve_messages().await,
             Err(end) => end,
         };
+        self.session.ended();
         if let End::Fatal(error) = end {
             message::put_error(&mut self.writer.out, "FATAL", &error, None);
         }

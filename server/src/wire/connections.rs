@@ -1,5 +1,6 @@
 //! All connections of a server: who is there, and the way to cancel or end what they do.
 
+use super::session::TlsInfo;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -34,6 +35,8 @@ pub struct Registered {
     pub since: SystemTime,
     /// Who it says it is, once it has said so: user, database, application.
     pub identity: Mutex<(String, String, String)>,
+    /// How it is encrypted, if it is.
+    pub tls: Mutex<Option<TlsInfo>>,
     /// How it is interrupted.
     pub signal: Signal,
     /// What it was notified of and has not told its client yet.
@@ -174,6 +177,7 @@ impl Connections {
             peer,
             since: SystemTime::now(),
             identity: Mutex::default(),
+            tls: Mutex::default(),
             signal: Signal::default(),
             mailbox: Mailbox::default(),
         });
@@ -184,6 +188,11 @@ impl Connections {
     /// How many there are.
     pub fn count(&self) -> usize {
         self.inner.lock().entries.len()
+    }
+
+    /// How many there are of a user.
+    pub fn count_of(&self, user: &str) -> usize {
+        self.inner.lock().entries.values().filter(|entry| entry.identity.lock().0 == user).count()
     }
 
     /// All connections, oldest first.

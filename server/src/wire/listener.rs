@@ -4,15 +4,18 @@ use super::connection::Connection;
 use super::connections::{Connections, Interrupt, Registration};
 use super::guard::shutdown;
 use super::message;
-use super::session::{ConnectionInfo, SessionFactory};
+use super::negotiate::{Opened, open};
+use super::scram;
+use super::session::{Admission, ConnectionInfo, SessionFactory, TlsInfo};
 use super::startup::{Beginning, begin};
 use super::transport::{FrameReader, MessageWriter};
+use crate::access::gate::Gate;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use thalweg_catalog::{SqlError, SqlState};
+use thalweg_catalog::{SqlError, SqlResult, SqlState};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +42,7 @@ pub async fn serve<F: SessionFactory>(
     factory: Arc<F>,
     connections: Arc<Connections>,
     limits: Limits,
+    gate: Option<Arc<Gate>>,
     stop: CancellationToken,
 ) {
     let mut tasks = JoinSet::new();
@@ -53,10 +57,8 @@ pub async fn serve<F: SessionFactory>(
                         tracing::debug!(%peer, %error, "nodelay could not be set");
                     }
                     let (factory, connections) = (Arc::clone(&factory), Arc::clone(&connections));
-                    tasks.spawn(async move {
-                        let (read, write) = stream.into_split();
-                        serve_connection(read, write, Some(peer), factory, connections, limits).await;
-                    });
+                    let server = Server { factory, connections, limits, gate: gate.clone() };
+                    tasks.spawn(async move { server.serve(stream, peer).await });
                 }
                 Err(error) => {
                     // Mostly out of file descriptors: other connections must end before it can get better.
@@ -81,6 +83,131 @@ fn log_panic(ended: Result<(), tokio::task::JoinError>) {
     }
 }
 
+/// What a connection is served with.
+struct Server<F> {
+    factory: Arc<F>,
+    connections: Arc<Connections>,
+    limits: Limits,
+    /// Where the encryption comes from; none if there can be none.
+    gate: Option<Arc<Gate>>,
+}
+
+impl<F: SessionFactory> Server<F> {
+    async fn serve(self, stream: TcpStream, peer: SocketAddr) {
+        let tls = self.gate.as_ref().and_then(|gate| gate.tls());
+        let opened = tokio::time::timeout(self.limits.startup_timeout, open(stream, tls)).await;
+        // Who is silent, or can't agree on a cipher, can't be told anything.
+        let Ok(Some(opened)) = opened else { return };
+        match opened {
+            Opened::Plain(stream, read) => {
+                let (input, output) = stream.into_split();
+                self.serve_bytes(FrameReader::after(read, input), MessageWriter::new(output), Some(peer), None).await;
+            }
+            Opened::Encrypted(stream, info) => {
+                let (input, output) = tokio::io::split(*stream);
+                self.serve_bytes(FrameReader::new(input), MessageWriter::new(output), Some(peer), Some(info)).await;
+            }
+        }
+    }
+
+    async fn serve_bytes<R, W>(
+        self,
+        mut reader: FrameReader<R>,
+        mut writer: MessageWriter<W>,
+        peer: Option<SocketAddr>,
+        tls: Option<TlsInfo>,
+    ) where
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send,
+    {
+        let started = self.start(&mut reader, &mut writer, peer, tls);
+        match tokio::time::timeout(self.limits.startup_timeout, started).await {
+            // The client is silent: nobody is there to be told.
+            Err(_) | Ok(Ok(None)) => writer.close().await,
+            Ok(Ok(Some((session, registration)))) => {
+                Connection::new(reader, writer, session, registration).serve().await;
+            }
+            Ok(Err(error)) => {
+                message::put_error(&mut writer.out, "FATAL", &error, None);
+                writer.close().await;
+            }
+        }
+    }
+
+    /// Goes from the first byte to a session; none if the connection was not meant to have one.
+    async fn start<R, W>(
+        &self,
+        reader: &mut FrameReader<R>,
+        writer: &mut MessageWriter<W>,
+        peer: Option<SocketAddr>,
+        tls: Option<TlsInfo>,
+    ) -> SqlResult<Option<(F::Session, Registration)>>
+    where
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send,
+    {
+        // Cancel requests don't count as connections: they must get through when all are taken.
+        let Beginning::Startup(startup) = begin(reader, writer, &self.connections).await? else { return Ok(None) };
+        let registration = self.connections.register(peer);
+        let info = ConnectionInfo {
+            user: startup.user,
+            database: startup.database,
+            settings: startup.settings,
+            process_id: registration.entry.process_id,
+            peer,
+            tls,
+            proven: false,
+        };
+        let entry = Arc::clone(&registration.entry);
+        let session = tokio::select! {
+            biased;
+            () = entry.signal.terminated() => return Err(shutdown()),
+            session = self.session(reader, writer, info.clone(), &registration) => session,
+        };
+        match session {
+            Ok(session) => Ok(Some((session, registration))),
+            Err(error) => {
+                self.factory.refused(&info, &error);
+                Err(error)
+            }
+        }
+    }
+
+    /// The session of a connection that proves what is asked of it.
+    async fn session<R, W>(
+        &self,
+        reader: &mut FrameReader<R>,
+        writer: &mut MessageWriter<W>,
+        mut info: ConnectionInfo,
+        registration: &Registration,
+    ) -> SqlResult<F::Session>
+    where
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send,
+    {
+        if self.connections.count() > self.limits.connections_max {
+            return Err(SqlError::new(SqlState::TooManyConnections, "sorry, too many clients already"));
+        }
+        match self.factory.admit(&info)? {
+            Admission::Trusted => {}
+            Admission::Proven => info.proven = true,
+            Admission::Password(verifier) => {
+                let end_point = info.tls.as_ref().and_then(|tls| tls.end_point.as_deref());
+                info.proven = scram::knows_password(reader, writer, &verifier, end_point).await?;
+                if !info.proven {
+                    let text = format!("password authentication failed for user \"{}\"", info.user);
+                    return Err(SqlError::new(SqlState::InvalidPassword, text));
+                }
+            }
+        }
+        let application = info.settings.iter().find(|(name, _)| name == "application_name").map(|(_, value)| value.clone());
+        let identity = (info.user.clone(), info.database.clone(), application.unwrap_or_default());
+        *registration.entry.identity.lock() = identity;
+        registration.entry.tls.lock().clone_from(&info.tls);
+        self.factory.connect(info).await
+    }
+}
+
 /// Serves one client over two directions of bytes.
 pub async fn serve_connection<R, W, F>(
     read: R,
@@ -94,53 +221,6 @@ pub async fn serve_connection<R, W, F>(
     W: AsyncWrite + Unpin + Send,
     F: SessionFactory,
 {
-    let (mut reader, mut writer) = (FrameReader::new(read), MessageWriter::new(write));
-    let started = start(&mut reader, &mut writer, peer, &*factory, &connections, limits);
-    match tokio::time::timeout(limits.startup_timeout, started).await {
-        // The client is silent: nobody is there to be told.
-        Err(_) | Ok(Ok(None)) => writer.close().await,
-        Ok(Ok(Some((session, registration)))) => Connection::new(reader, writer, session, registration).serve().await,
-        Ok(Err(error)) => {
-            message::put_error(&mut writer.out, "FATAL", &error, None);
-            writer.close().await;
-        }
-    }
-}
-
-/// Goes from the first byte to a session; none if the connection was not meant to have one.
-async fn start<R, W, F>(
-    reader: &mut FrameReader<R>,
-    writer: &mut MessageWriter<W>,
-    peer: Option<SocketAddr>,
-    factory: &F,
-    connections: &Arc<Connections>,
-    limits: Limits,
-) -> Result<Option<(F::Session, Registration)>, SqlError>
-where
-    R: AsyncRead + Unpin + Send,
-    W: AsyncWrite + Unpin + Send,
-    F: SessionFactory,
-{
-    // Cancel requests don't count as connections: they must get through when all are taken.
-    let Beginning::Startup(startup) = begin(reader, writer, connections).await? else { return Ok(None) };
-    let registration = connections.register(peer);
-    if connections.count() > limits.connections_max {
-        return Err(SqlError::new(SqlState::TooManyConnections, "sorry, too many clients already"));
-    }
-    let application = startup.settings.iter().find(|(name, _)| name == "application_name").map(|(_, value)| value.clone());
-    *registration.entry.identity.lock() = (startup.user.clone(), startup.database.clone(), application.unwrap_or_default());
-    let info = ConnectionInfo {
-        user: startup.user,
-        database: startup.database,
-        settings: startup.settings,
-        process_id: registration.entry.process_id,
-        peer,
-    };
-    let entry = Arc::clone(&registration.entry);
-    let session = tokio::select! {
-        biased;
-        () = entry.signal.terminated() => return Err(shutdown()),
-        session = factory.connect(info) => session?,
-    };
-    Ok(Some((session, registration)))
+    let server = Server { factory, connections, limits, gate: None };
+    server.serve_bytes(FrameReader::new(read), MessageWriter::new(write), peer, None).await;
 }

@@ -190,6 +190,26 @@ fn put_string(out: &mut BytesMut, text: &str) {
     out.put_u8(0);
 }
 
+/// AuthenticationSASL: by which mechanisms the client may prove that it knows the password.
+pub fn put_sasl_mechanisms(out: &mut BytesMut, mechanisms: &[&str]) {
+    put_message(out, b'R', |out| {
+        out.put_i32(10);
+        for mechanism in mechanisms {
+            out.extend_from_slice(mechanism.as_bytes());
+            out.put_u8(0);
+        }
+        out.put_u8(0);
+    });
+}
+
+/// AuthenticationSASLContinue, or with `last` AuthenticationSASLFinal.
+pub fn put_sasl_data(out: &mut BytesMut, last: bool, data: &[u8]) {
+    put_message(out, b'R', |out| {
+        out.put_i32(if last { 12 } else { 11 });
+        out.extend_from_slice(data);
+    });
+}
+
 /// AuthenticationOk.
 pub fn put_authentication_ok(out: &mut BytesMut) {
     put_message(out, b'R', |out| out.put_i32(0));

@@ -12,8 +12,10 @@ mod copying;
 mod extended;
 mod guard;
 pub mod listener;
+mod negotiate;
 mod portal;
 mod rows;
+mod scram;
 pub mod startup;
 
 pub mod copy;

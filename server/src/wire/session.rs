@@ -12,6 +12,7 @@
 
 use super::copy::CopyOptions;
 use super::settings::OutputSettings;
+use crate::access::verifier::Verifier;
 use arrow::array::RecordBatch;
 use arrow::datatypes::Field;
 use async_trait::async_trait;
@@ -35,11 +36,46 @@ pub trait SessionFactory: Send + Sync + 'static {
     /// The sessions made.
     type Session: Session;
 
-    /// A session for a connection that has said who it is.
+    /// What a connection has to prove.
+    ///
+    /// # Errors
+    /// `28000` if it is not let in whatever it proves.
+    fn admit(&self, _connection: &ConnectionInfo) -> SqlResult<Admission> {
+        Ok(Admission::Trusted)
+    }
+
+    /// A connection was not let in.
+    fn refused(&self, _connection: &ConnectionInfo, _error: &SqlError) {}
+
+    /// A session for a connection that has said, and where that was asked for proved, who it is.
     ///
     /// # Errors
     /// What the client is told before the connection is closed: an unknown setting (`42704`), no access (`28000`), ….
     async fn connect(&self, connection: ConnectionInfo) -> SqlResult<Self::Session>;
+}
+
+/// What a connection has to prove.
+#[derive(Clone, Debug)]
+pub enum Admission {
+    /// Nothing.
+    Trusted,
+    /// It has proved already who it is.
+    Proven,
+    /// That it knows the password that this is the verifier of.
+    Password(Verifier),
+}
+
+/// How a connection is encrypted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TlsInfo {
+    /// The common name of the client's certificate, if it has one.
+    pub common_name: Option<String>,
+    /// What a login is bound to the channel with.
+    pub end_point: Option<Vec<u8>>,
+    /// The protocol's version, as Postgres shows it.
+    pub version: String,
+    /// The name of the cipher suite.
+    pub cipher: String,
 }
 
 /// What is known of a connection at its start.
@@ -55,6 +91,10 @@ pub struct ConnectionInfo {
     pub process_id: i32,
     /// The client's address, none for a socket without one.
     pub peer: Option<SocketAddr>,
+    /// How it is encrypted, if it is.
+    pub tls: Option<TlsInfo>,
+    /// Whether the client has proved to be the user.
+    pub proven: bool,
 }
 
 /// One connection's state behind the protocol.
@@ -118,6 +158,9 @@ pub trait Session: Send + 'static {
 
     /// Reported parameters that have changed since the last call.
     fn take_parameter_changes(&mut self) -> Vec<(String, String)>;
+
+    /// The client has gone, or was made to go.
+    fn ended(&mut self) {}
 
     /// Notices since the last call, oldest first, without those that `client_min_messages` leaves out.
     fn take_notices(&mut self) -> Vec<Notice>;

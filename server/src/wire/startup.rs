@@ -1,4 +1,5 @@
-//! The beginning of a connection: encryption refused, cancel requests carried out, the startup packet read.
+//! The beginning of a connection: encryption refused where it was not agreed on before, cancel requests carried out, the
+//! startup packet read.
 
 use super::connections::Connections;
 use super::message::{self, protocol_violation};
@@ -11,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 const STARTUP_BYTES_MAX: usize = 10_000;
 
 const CANCEL_REQUEST: u32 = 80_877_102;
-const SSL_REQUEST: u32 = 80_877_103;
-const GSS_REQUEST: u32 = 80_877_104;
+pub(super) const SSL_REQUEST: u32 = 80_877_103;
+pub(super) const GSS_REQUEST: u32 = 80_877_104;
 
 /// The parameters of a startup packet, in their order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -9,6 +9,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 /// How much is read ahead, in bytes, while a statement runs.
 const READ_AHEAD_MAX: usize = 1 << 20;
 
+/// The longest message, in bytes, that proves a password: nobody is known yet who sends it.
+const PASSWORD_BYTES_MAX: usize = 65_535;
+
 /// How much is gathered, in bytes, before it is written.
 pub const WRITE_PIECE: usize = 64 << 10;
 
@@ -38,7 +41,29 @@ pub struct FrameReader<R> {
 impl<R: AsyncRead + Unpin + Send> FrameReader<R> {
     /// A reader of this stream.
     pub fn new(stream: R) -> FrameReader<R> {
-        FrameReader { stream, buffer: BytesMut::with_capacity(8 << 10), ended: false }
+        FrameReader::after(BytesMut::with_capacity(8 << 10), stream)
+    }
+
+    /// A reader of what was read of this stream already, and then of the stream.
+    pub fn after(buffer: BytesMut, stream: R) -> FrameReader<R> {
+        FrameReader { stream, buffer, ended: false }
+    }
+
+    /// The body of the next message, which must hold what a client proves its password with.
+    ///
+    /// # Errors
+    /// If the client leaves, or sends anything else.
+    pub async fn password(&mut self) -> Result<Bytes, ReadError> {
+        let head = self.peek(5).await?;
+        let length = usize::try_from(i32::from_be_bytes([head[1], head[2], head[3], head[4]])).unwrap_or(0);
+        if head[0] != b'p' {
+            let text = format!("expected SASL response, got message type {}", head[0]);
+            return Err(ReadError::Lost(protocol_violation(text)));
+        }
+        if !(4..=PASSWORD_BYTES_MAX).contains(&length) {
+            return Err(ReadError::Lost(protocol_violation("invalid message length")));
+        }
+        Ok(self.bytes(1 + length).await?.slice(5..))
     }
 
     /// Reads more into the buffer. Memory grows with what has come, not with what a length says will come.

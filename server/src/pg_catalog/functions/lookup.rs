@@ -7,7 +7,7 @@ use crate::pg_catalog::relation::{Cell, Kind};
 use crate::pg_catalog::relations::{class_named, classes, has_key, name_of_class, schemas};
 use crate::pg_catalog::snapshot::{RelationSize, SystemSnapshot};
 use crate::pg_catalog::types::{format_type, quoted, shown_name, split_name, type_named};
-use thalweg_catalog::{CatalogObject, ObjectId, SqlError, SqlResult, SqlState};
+use thalweg_catalog::{CatalogObject, ObjectId, RoleId, SqlError, SqlResult, SqlState};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     strict("pg_table_is_visible", Kind::Bool, |s, args| Ok(is_visible(s, args).into())),
@@ -77,7 +77,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     strict("_regproc_out", Kind::Text, |s, args| {
         Ok(out(args, |oid| s.functions.iter().find(|f| oids::function(&f.name) == oid).map(|f| f.name.clone())))
     }),
-    strict("_regrole_out", Kind::Text, |s, args| Ok(out(args, |oid| (oid == oids::OWNER).then(|| s.user.clone())))),
+    strict("_regrole_out", Kind::Text, |s, args| {
+        Ok(out(args, |oid| s.security().role(RoleId(oid)).map(|role| quoted(&s.role_name(role.id)))))
+    }),
+    strict("_role_names", Kind::NameArray, |s, args| Ok(role_names(s, &text_at(args, 0).unwrap_or_default()).into())),
     strict("pg_relation_size", Kind::Int8, |s, args| Ok(size(s, args).bytes.into())),
     strict("pg_table_size", Kind::Int8, |s, args| Ok(size(s, args).bytes.into())),
     strict("pg_total_relation_size", Kind::Int8, |s, args| Ok(size(s, args).bytes.into())),
@@ -91,7 +94,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     strict("pg_tablespace_location", Kind::Text, |_, _| Ok("".into())),
 ];
 
-fn class_oid(snapshot: &SystemSnapshot, cell: Option<&Cell>) -> Option<u32> {
+pub(super) fn class_oid(snapshot: &SystemSnapshot, cell: Option<&Cell>) -> Option<u32> {
     as_oid(cell).or_else(|| regclass(snapshot, &as_text(cell?)?))
 }
 
@@ -113,10 +116,17 @@ fn type_is_visible(snapshot: &SystemSnapshot, args: &[Cell]) -> Option<bool> {
 }
 
 fn user_name(snapshot: &SystemSnapshot, oid: Option<u32>) -> Option<String> {
-    match oid? {
-        oids::OWNER => Some(snapshot.user.clone()),
-        other => Some(format!("unknown (OID={other})")),
-    }
+    let role = RoleId(oid?);
+    Some(snapshot.security().role(role).map_or_else(|| format!("unknown (OID={role})"), |_| snapshot.role_name(role)))
+}
+
+/// The names of the roles whose OIDs stand in the text of an array, sorted.
+fn role_names(snapshot: &SystemSnapshot, array: &str) -> Vec<String> {
+    let oids = array.trim_matches(['{', '}']).split(',').filter_map(|oid| oid.trim().parse().ok().map(RoleId));
+    let mut names: Vec<String> =
+        oids.filter_map(|id| snapshot.security().role(id)).map(|role| snapshot.role_name(role.id)).collect();
+    names.sort();
+    names
 }
 
 fn keyed_by_index(snapshot: &SystemSnapshot, oid: u32) -> Option<&CatalogObject> {
@@ -178,7 +188,7 @@ fn procedure(snapshot: &SystemSnapshot, text: &str) -> Option<u32> {
 }
 
 fn role(snapshot: &SystemSnapshot, text: &str) -> Option<u32> {
-    (split_name(text).1 == snapshot.user).then_some(oids::OWNER)
+    snapshot.role_named(&split_name(text).1).map(|role| role.0)
 }
 
 type Find = fn(&SystemSnapshot, &str) -> Option<u32>;

@@ -3,6 +3,7 @@
 pub mod arrays;
 pub mod definitions;
 pub mod lookup;
+pub mod privileges;
 pub mod session;
 pub mod sleep;
 pub mod text;
@@ -48,7 +49,7 @@ pub const fn lenient(name: &'static str, kind: Kind, evaluate: Evaluate) -> Func
 }
 
 /// All functions by group.
-pub static FUNCTIONS: &[&[Function]] = &[lookup::FUNCTIONS, session::FUNCTIONS, text::FUNCTIONS];
+pub static FUNCTIONS: &[&[Function]] = &[lookup::FUNCTIONS, session::FUNCTIONS, privileges::FUNCTIONS, text::FUNCTIONS];
 
 /// The functions over one snapshot, to be registered.
 pub fn functions(snapshot: &Arc<SystemSnapshot>) -> Vec<ScalarUDF> {
@@ -62,10 +63,19 @@ pub fn functions(snapshot: &Arc<SystemSnapshot>) -> Vec<ScalarUDF> {
     rowwise.chain(arrays::functions()).chain([sleep::function()]).collect()
 }
 
+/// Whether there is a function of this name.
+pub fn exists(planner: &thalweg_planner::LogicalPlanner, name: &str) -> bool {
+    let state = planner.state();
+    FUNCTIONS.iter().copied().flatten().any(|function| function.name == name)
+        || state.scalar_functions().contains_key(name)
+        || state.aggregate_functions().contains_key(name)
+        || state.window_functions().contains_key(name)
+}
+
 /// Stable functions are evaluated once where their arguments are constants; those that do something must not be.
 fn volatility(name: &str) -> Volatility {
     match name {
-        "set_config" | "pg_notify" | "pg_cancel_backend" | "pg_terminate_backend" => Volatility::Volatile,
+        "set_config" | "pg_notify" | "pg_cancel_backend" | "pg_terminate_backend" | "pg_reload_conf" => Volatility::Volatile,
         _ => Volatility::Stable,
     }
 }

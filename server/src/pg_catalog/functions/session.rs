@@ -1,9 +1,11 @@
-//! Functions about the session, its settings and its rights.
+//! Functions about the session and its settings.
 
 use super::{Function, as_int, lenient, strict, text_at};
+use crate::access::authority::{denied, refused};
 use crate::pg_catalog::relation::{Cell, Kind};
 use crate::pg_catalog::snapshot::SystemSnapshot;
 use crate::wire::connections::Interrupt;
+use thalweg_catalog::security::Predefined;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -13,7 +15,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     strict("current_schema", Kind::Name, |s, _| Ok(current_schema(s).into())),
     strict("current_schemas", Kind::NameArray, |s, args| Ok(current_schemas(s, args).into())),
     strict("current_user", Kind::Name, |s, _| Ok(s.user.as_str().into())),
-    strict("session_user", Kind::Name, |s, _| Ok(s.user.as_str().into())),
+    strict("session_user", Kind::Name, |s, _| Ok(s.session_user.as_str().into())),
     strict("current_role", Kind::Name, |s, _| Ok(s.user.as_str().into())),
     strict("user", Kind::Name, |s, _| Ok(s.user.as_str().into())),
     strict("pg_backend_pid", Kind::Int4, |s, _| Ok(s.process_id.into())),
@@ -46,21 +48,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     strict("pg_cancel_backend", Kind::Bool, |s, args| interrupt(s, args, Interrupt::Cancel)),
     strict("pg_terminate_backend", Kind::Bool, |s, args| interrupt(s, args, Interrupt::Terminate)),
-    // Until roles exist, everybody may do everything.
-    lenient("has_table_privilege", Kind::Bool, |_, _| Ok(true.into())),
-    lenient("has_schema_privilege", Kind::Bool, |_, _| Ok(true.into())),
-    lenient("has_database_privilege", Kind::Bool, |_, _| Ok(true.into())),
-    lenient("has_any_column_privilege", Kind::Bool, |_, _| Ok(true.into())),
-    lenient("has_column_privilege", Kind::Bool, |_, _| Ok(true.into())),
-    lenient("has_function_privilege", Kind::Bool, |_, _| Ok(true.into())),
-    lenient("has_sequence_privilege", Kind::Bool, |_, _| Ok(true.into())),
-    lenient("has_type_privilege", Kind::Bool, |_, _| Ok(true.into())),
-    lenient("has_foreign_data_wrapper_privilege", Kind::Bool, |_, _| Ok(true.into())),
-    lenient("has_server_privilege", Kind::Bool, |_, _| Ok(true.into())),
-    lenient("has_tablespace_privilege", Kind::Bool, |_, _| Ok(true.into())),
-    lenient("has_language_privilege", Kind::Bool, |_, _| Ok(true.into())),
-    lenient("pg_has_role", Kind::Bool, |_, _| Ok(true.into())),
-    lenient("row_security_active", Kind::Bool, |_, _| Ok(false.into())),
+    strict("pg_reload_conf", Kind::Bool, reload),
 ];
 
 /// Settings that clients ask for, which mean nothing here.
@@ -114,11 +102,38 @@ fn set_config(snapshot: &SystemSnapshot, args: &[Cell]) -> SqlResult<Cell> {
     snapshot.settings.set(&name, &text_at(args, 1).unwrap_or_default(), local).map(Cell::from)
 }
 
+/// Connections of another role are for superusers, members of that role and `pg_signal_backend`.
+fn check_interrupt(snapshot: &SystemSnapshot, process_id: i32, interrupt: Interrupt) -> SqlResult<()> {
+    let (security, role) = (snapshot.security(), snapshot.role);
+    let Some(other) = snapshot.activity.iter().find(|one| one.process_id == process_id) else { return Ok(()) };
+    let theirs = snapshot.role_named(&other.user);
+    let verb = if interrupt == Interrupt::Cancel { "cancel query" } else { "terminate process" };
+    if theirs.is_some_and(|theirs| security.is_superuser(theirs)) && !security.is_superuser(role) {
+        return Err(refused(format!("must be a superuser to {verb} of a superuser")));
+    }
+    let may = theirs.is_some_and(|theirs| security.has_privileges_of(role, theirs));
+    if may || security.has_predefined(role, Predefined::SignalBackend) {
+        return Ok(());
+    }
+    Err(refused(format!("must be a member of the role whose connection it is, or of pg_signal_backend, to {verb}")))
+}
+
 fn interrupt(snapshot: &SystemSnapshot, args: &[Cell], interrupt: Interrupt) -> SqlResult<Cell> {
     let process_id = as_int(args.first()).and_then(|id| i32::try_from(id).ok());
     let found = match (&snapshot.connections, process_id) {
-        (Some(connections), Some(process_id)) => connections.interrupt(process_id, interrupt),
+        (Some(connections), Some(process_id)) => {
+            check_interrupt(snapshot, process_id, interrupt)?;
+            connections.interrupt(process_id, interrupt)
+        }
         _ => false,
     };
     Ok(found.into())
+}
+
+/// Reads rules and certificate again; whether they could be read. Why not is in the log.
+fn reload(snapshot: &SystemSnapshot, _: &[Cell]) -> SqlResult<Cell> {
+    if !snapshot.security().is_superuser(snapshot.role) {
+        return Err(denied("function", "pg_reload_conf"));
+    }
+    Ok(snapshot.gate.as_ref().is_some_and(|gate| gate.reload().is_ok()).into())
 }

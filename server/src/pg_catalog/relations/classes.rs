@@ -1,11 +1,12 @@
 //! Relations about relations: `pg_class`, its columns, keys, defaults, comments, and what depends on what.
 
+use super::security::acl_cell;
 use super::{Class, classes, has_key, key_name, relkind};
 use crate::pg_catalog::oids;
 use crate::pg_catalog::relation::{Cell, Relation, Row};
 use crate::pg_catalog::snapshot::SystemSnapshot;
 use crate::pg_catalog::types::BASE_TYPES;
-use thalweg_catalog::{CatalogObject, ObjectKind};
+use thalweg_catalog::{CatalogObject, ObjectKind, Subject};
 
 pub(super) static RELATIONS: &[Relation] = &[
     Relation {
@@ -113,6 +114,9 @@ fn pg_class(snapshot: &SystemSnapshot) -> Vec<Row> {
             row.push(("relam", oids::HEAP.into()));
             row.push(("relfilenode", oid.into()));
         }
+        if let Some(object) = object {
+            row.extend(rights(snapshot, object));
+        }
         if let Some(size) = size {
             row.push(("reltuples", size.rows.into()));
             row.push(("relpages", (size.bytes / 8192).into()));
@@ -124,6 +128,7 @@ fn pg_class(snapshot: &SystemSnapshot) -> Vec<Row> {
                 ("relname", key_name(object).into()),
                 ("relnamespace", oids::schema(schema).into()),
                 ("relam", oids::BTREE.into()),
+                ("relowner", snapshot.security().owner(&Subject::Relation(object.id)).0.into()),
                 ("relkind", 'i'.into()),
                 ("relnatts", object.key().len().into()),
                 ("relreplident", 'n'.into()),
@@ -132,6 +137,18 @@ fn pg_class(snapshot: &SystemSnapshot) -> Vec<Row> {
         }
     }
     rows
+}
+
+/// Who owns a relation, what is granted on it, and whether policies hide rows of it.
+fn rights(snapshot: &SystemSnapshot, object: &CatalogObject) -> Row {
+    let (security, subject) = (snapshot.security(), Subject::Relation(object.id));
+    let rows = security.row_security(object.id);
+    vec![
+        ("relowner", security.owner(&subject).0.into()),
+        ("relacl", acl_cell(snapshot, &subject)),
+        ("relrowsecurity", rows.enabled.into()),
+        ("relforcerowsecurity", rows.forced.into()),
+    ]
 }
 
 /// Length, alignment, storage and whether values of a type are passed by value.
@@ -167,6 +184,9 @@ fn pg_attribute(snapshot: &SystemSnapshot) -> Vec<Row> {
             let mut row = attribute_row(class.oid, at + 1, &attribute.name, attribute.type_oid, attribute.modifier);
             row.push(("attnotnull", attribute.not_null.into()));
             row.push(("atthasdef", attribute.default.is_some().into()));
+            if let (Some(object), Ok(place)) = (class.object, u32::try_from(at)) {
+                row.push(("attacl", acl_cell(snapshot, &Subject::Column(object.id, place))));
+            }
             rows.push(row);
         }
         if let Some(object) = class.object.filter(|object| has_key(object)) {

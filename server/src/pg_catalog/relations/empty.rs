@@ -11,7 +11,6 @@ const fn empty_view(name: &'static str, oid: u32, columns: &'static str) -> Rela
 }
 
 pub(super) static RELATIONS: &[Relation] = &[
-    empty("pg_auth_members", 1261, "oid oid, roleid oid, member oid, grantor oid, admin_option bool"),
     empty("pg_cast", 2605, "oid oid, castsource oid, casttarget oid, castfunc oid, castcontext char, castmethod char"),
     empty("pg_enum", 3501, "oid oid, enumtypid oid, enumsortorder float4, enumlabel name"),
     empty(
@@ -27,12 +26,6 @@ pub(super) static RELATIONS: &[Relation] = &[
         "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled char, tgisinternal bool, \
          tgconstrrelid oid, tgconstrindid oid, tgconstraint oid, tgdeferrable bool, tginitdeferred bool, tgnargs int2, \
          tgattr int2vector, tgargs text, tgqual pg_node_tree, tgoldtable name, tgnewtable name",
-    ),
-    empty(
-        "pg_policy",
-        3256,
-        "oid oid, polname name, polrelid oid, polcmd char, polpermissive bool, polroles oid[], polqual pg_node_tree, \
-         polwithcheck pg_node_tree",
     ),
     empty(
         "pg_statistic_ext",
@@ -79,8 +72,6 @@ pub(super) static RELATIONS: &[Relation] = &[
     empty("pg_amproc", 2603, "oid oid, amprocfamily oid, amproclefttype oid, amprocrighttype oid, amprocnum int2"),
     empty("pg_conversion", 2607, "oid oid, conname name, connamespace oid, conowner oid, condefault bool"),
     empty("pg_event_trigger", 3466, "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char"),
-    empty("pg_default_acl", 826, "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl aclitem[]"),
-    empty("pg_db_role_setting", 2964, "setdatabase oid, setrole oid, setconfig text[]"),
     empty("pg_shdepend", 1214, "dbid oid, classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, deptype char"),
     empty("pg_partitioned_table", 3350, "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2vector"),
     empty("pg_user_mapping", 1418, "oid oid, umuser oid, umserver oid, umoptions text[]"),
@@ -103,12 +94,6 @@ pub(super) static RELATIONS: &[Relation] = &[
          max_value int8, increment_by int8, cycle bool, cache_size int8, last_value int8",
     ),
     empty_view("pg_rules", 12_032, "schemaname name, tablename name, rulename name, definition text"),
-    empty_view(
-        "pg_policies",
-        12_033,
-        "schemaname name, tablename name, policyname name, permissive text, roles name[], cmd text, qual text, \
-         with_check text",
-    ),
     empty_view("pg_publication_tables", 12_034, "pubname name, schemaname name, tablename name, attnames name[], rowfilter text"),
     empty_view("pg_group", 12_035, "groname name, grosysid oid, grolist oid[]"),
     empty_view("pg_prepared_xacts", 12_036, "transaction xid, gid text, prepared timestamptz, owner name, database name"),
@@ -119,7 +104,6 @@ pub(super) static RELATIONS: &[Relation] = &[
         12_039,
         "pid int4, gss_authenticated bool, principal text, encrypted bool, credentials_delegated bool",
     ),
-    empty_view("pg_stat_ssl", 12_040, "pid int4, ssl bool, version text, cipher text, bits int4"),
     empty_view(
         "pg_replication_slots",
         12_041,

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod classes;
 pub mod empty;
+pub mod security;
 pub mod server;
 pub mod types;
 pub mod views;
@@ -13,8 +14,15 @@ use super::snapshot::SystemSnapshot;
 use thalweg_catalog::{CatalogObject, ObjectKind};
 
 /// All relations of `pg_catalog`.
-pub static RELATIONS: &[&[Relation]] =
-    &[classes::RELATIONS, types::RELATIONS, server::RELATIONS, access::RELATIONS, views::RELATIONS, empty::RELATIONS];
+pub static RELATIONS: &[&[Relation]] = &[
+    classes::RELATIONS,
+    types::RELATIONS,
+    server::RELATIONS,
+    security::RELATIONS,
+    access::RELATIONS,
+    views::RELATIONS,
+    empty::RELATIONS,
+];
 
 /// `pg_class.relkind` of an object.
 pub fn relkind(kind: ObjectKind) -> char {

@@ -1,10 +1,12 @@
-//! The server itself: schemas, the database, the user, settings, connections.
+//! The server itself: schemas, the database, settings, connections.
 
 use super::schemas;
+use super::security::acl_cell;
 use crate::pg_catalog::oids;
 use crate::pg_catalog::relation::{Cell, Relation, Row};
 use crate::pg_catalog::snapshot::{PreparedInfo, SystemSnapshot};
 use crate::pg_catalog::types::format_type;
+use thalweg_catalog::Subject;
 
 pub(super) static RELATIONS: &[Relation] = &[
     Relation {
@@ -13,7 +15,16 @@ pub(super) static RELATIONS: &[Relation] = &[
         columns: "oid oid, nspname name, nspowner oid=10, nspacl aclitem[]",
         rows: Some(|snapshot| {
             let schemas = schemas(snapshot).into_iter();
-            schemas.map(|(oid, name)| vec![("oid", oid.into()), ("nspname", name.into())]).collect()
+            let row = |(oid, name): (u32, String)| {
+                let subject = Subject::Schema(name.clone());
+                vec![
+                    ("oid", oid.into()),
+                    ("nspname", name.into()),
+                    ("nspowner", snapshot.security().owner(&subject).0.into()),
+                    ("nspacl", acl_cell(snapshot, &subject)),
+                ]
+            };
+            schemas.map(row).collect()
         }),
         is_view: false,
     },
@@ -23,42 +34,14 @@ pub(super) static RELATIONS: &[Relation] = &[
         columns: "oid oid, datname name, datdba oid=10, encoding int4=6, datlocprovider char=c, datistemplate bool=f, \
                   datallowconn bool=t, datconnlimit int4=-1, datfrozenxid xid=0, datminmxid xid=0, dattablespace oid=1663, \
                   datcollate text=C, datctype text=C, daticulocale text, datcollversion text, datacl aclitem[]",
-        rows: Some(|snapshot| vec![vec![("oid", oids::DATABASE.into()), ("datname", snapshot.database.as_str().into())]]),
+        rows: Some(|snapshot| {
+            vec![vec![
+                ("oid", oids::DATABASE.into()),
+                ("datname", snapshot.database.as_str().into()),
+                ("datacl", acl_cell(snapshot, &Subject::Database)),
+            ]]
+        }),
         is_view: false,
-    },
-    Relation {
-        name: "pg_authid",
-        oid: 1260,
-        columns: "oid oid, rolname name, rolsuper bool=t, rolinherit bool=t, rolcreaterole bool=t, rolcreatedb bool=t, \
-                  rolcanlogin bool=t, rolreplication bool=f, rolbypassrls bool=t, rolconnlimit int4=-1, rolpassword text, \
-                  rolvaliduntil timestamptz",
-        rows: Some(roles),
-        is_view: false,
-    },
-    Relation {
-        name: "pg_roles",
-        oid: 12_001,
-        columns: "rolname name, rolsuper bool=t, rolinherit bool=t, rolcreaterole bool=t, rolcreatedb bool=t, \
-                  rolcanlogin bool=t, rolreplication bool=f, rolconnlimit int4=-1, rolpassword text=********, \
-                  rolvaliduntil timestamptz, rolbypassrls bool=t, rolconfig text[], oid oid",
-        rows: Some(roles),
-        is_view: true,
-    },
-    Relation {
-        name: "pg_user",
-        oid: 12_002,
-        columns: "usename name, usesysid oid, usecreatedb bool=t, usesuper bool=t, userepl bool=f, usebypassrls bool=t, \
-                  passwd text=********, valuntil timestamptz, useconfig text[]",
-        rows: Some(|snapshot| vec![vec![("usename", snapshot.user.as_str().into()), ("usesysid", oids::OWNER.into())]]),
-        is_view: true,
-    },
-    Relation {
-        name: "pg_shadow",
-        oid: 12_003,
-        columns: "usename name, usesysid oid, usecreatedb bool=t, usesuper bool=t, userepl bool=f, usebypassrls bool=t, \
-                  passwd text, valuntil timestamptz, useconfig text[]",
-        rows: Some(|snapshot| vec![vec![("usename", snapshot.user.as_str().into()), ("usesysid", oids::OWNER.into())]]),
-        is_view: true,
     },
     Relation {
         name: "pg_settings",
@@ -82,7 +65,7 @@ pub(super) static RELATIONS: &[Relation] = &[
     Relation {
         name: "pg_stat_activity",
         oid: 12_005,
-        columns: "datid oid=5, datname name, pid int4, leader_pid int4, usesysid oid=10, usename name, application_name text, \
+        columns: "datid oid=5, datname name, pid int4, leader_pid int4, usesysid oid, usename name, application_name text, \
                   client_addr text, client_hostname text, client_port int4, backend_start timestamptz, \
                   xact_start timestamptz, query_start timestamptz, state_change timestamptz, wait_event_type text, \
                   wait_event text, state text, backend_xid xid, backend_xmin xid, query_id int8, query text, \
@@ -115,10 +98,6 @@ pub(super) static RELATIONS: &[Relation] = &[
         is_view: false,
     },
 ];
-
-fn roles(snapshot: &SystemSnapshot) -> Vec<Row> {
-    vec![vec![("oid", oids::OWNER.into()), ("rolname", snapshot.user.as_str().into())]]
-}
 
 fn pg_settings(snapshot: &SystemSnapshot) -> Vec<Row> {
     let settings = snapshot.settings.all().into_iter();
@@ -157,6 +136,7 @@ fn pg_stat_activity(snapshot: &SystemSnapshot) -> Vec<Row> {
             vec![
                 ("datname", one.database.as_str().into()),
                 ("pid", one.process_id.into()),
+                ("usesysid", snapshot.role_named(&one.user).map(|role| role.0).into()),
                 ("usename", one.user.as_str().into()),
                 ("application_name", one.application.as_str().into()),
                 ("client_addr", Cell::from(one.client.clone())),

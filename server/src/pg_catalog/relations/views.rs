@@ -4,7 +4,7 @@ use super::{classes, has_key, key_name};
 use crate::pg_catalog::functions::definitions;
 use crate::pg_catalog::relation::{Relation, Row};
 use crate::pg_catalog::snapshot::SystemSnapshot;
-use thalweg_catalog::ObjectKind;
+use thalweg_catalog::{CatalogObject, ObjectKind, RoleId};
 
 pub(super) static RELATIONS: &[Relation] = &[
     Relation {
@@ -51,6 +51,11 @@ pub(super) static RELATIONS: &[Relation] = &[
     },
 ];
 
+/// The owner of a relation; the system's are the bootstrap role's.
+fn owner(snapshot: &SystemSnapshot, object: Option<&CatalogObject>) -> String {
+    object.map_or_else(|| snapshot.role_name(RoleId::BOOTSTRAP), |object| snapshot.owner_of(object.id))
+}
+
 fn pg_tables(snapshot: &SystemSnapshot) -> Vec<Row> {
     let tables = classes(snapshot).into_iter().filter(|class| class.kind == 'r');
     tables
@@ -58,7 +63,8 @@ fn pg_tables(snapshot: &SystemSnapshot) -> Vec<Row> {
             vec![
                 ("schemaname", class.schema.into()),
                 ("tablename", class.name.into()),
-                ("tableowner", snapshot.user.as_str().into()),
+                ("tableowner", owner(snapshot, class.object).into()),
+                ("rowsecurity", class.object.is_some_and(|o| snapshot.security().row_security(o.id).enabled).into()),
                 ("hasindexes", class.object.is_some_and(has_key).into()),
             ]
         })
@@ -72,7 +78,7 @@ fn pg_views(snapshot: &SystemSnapshot) -> Vec<Row> {
             vec![
                 ("schemaname", class.schema.into()),
                 ("viewname", class.name.into()),
-                ("viewowner", snapshot.user.as_str().into()),
+                ("viewowner", owner(snapshot, class.object).into()),
                 ("definition", class.object.and_then(definitions::view_definition).into()),
             ]
         })
@@ -86,7 +92,7 @@ fn pg_matviews(snapshot: &SystemSnapshot) -> Vec<Row> {
             vec![
                 ("schemaname", object.schema.as_str().into()),
                 ("matviewname", object.name.as_str().into()),
-                ("matviewowner", snapshot.user.as_str().into()),
+                ("matviewowner", snapshot.owner_of(object.id).into()),
                 ("hasindexes", has_key(object).into()),
                 ("definition", definitions::view_definition(object).into()),
             ]

@@ -8,6 +8,7 @@ mod build;
 mod expressions;
 mod names;
 mod nothing;
+mod roles;
 mod spread;
 mod subqueries;
 
@@ -26,13 +27,13 @@ pub fn touches_system(statement: &Statement) -> bool {
     statement.visit(&mut Detector).is_break()
 }
 
-/// Rewrites a statement that [`touches_system`]; any other stays as it is.
-pub fn rewrite(statement: &mut Statement) {
+/// Rewrites a statement that [`touches_system`]; any other stays as it is. `empty` are relations that have no rows now.
+pub fn rewrite(statement: &mut Statement, empty: &[&str]) {
     if !touches_system(statement) {
         return;
     }
     // Neither visitor breaks off.
-    let _ = statement.visit(&mut Rewriter { subqueries: subqueries::Subqueries::default(), depth: 0 });
+    let _ = statement.visit(&mut Rewriter { subqueries: subqueries::Subqueries::default(), depth: 0, empty });
 }
 
 fn ident_of(part: &ObjectNamePart) -> Option<&Ident> {
@@ -84,13 +85,15 @@ impl Visitor for Detector {
     }
 }
 
-struct Rewriter {
+struct Rewriter<'a> {
+    /// Relations that have no rows now: what clients ask of them is the harder to plan, the less there is of it.
+    empty: &'a [&'a str],
     subqueries: subqueries::Subqueries,
     /// How many queries stand around the one that is visited.
     depth: usize,
 }
 
-impl VisitorMut for Rewriter {
+impl VisitorMut for Rewriter<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
@@ -103,6 +106,13 @@ impl VisitorMut for Rewriter {
         self.depth -= 1;
         self.subqueries.rewrite_query(query);
         names::name_results(query, self.depth == 0);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Some(names) = roles::role_names(expr) {
+            *expr = names;
+        }
         ControlFlow::Continue(())
     }
 
@@ -129,6 +139,11 @@ impl VisitorMut for Rewriter {
             TableFactor::Table { name, alias, args: None, .. } if is_system_relation(name) => {
                 let relation = name.0.last().and_then(ident_of).map(folded).unwrap_or_default();
                 read_relation(name, alias, &relation);
+                if self.empty.contains(&relation.as_str())
+                    && let Some(nothing) = no_rows_of(&relation, alias)
+                {
+                    *factor = nothing;
+                }
             }
             _ => {}
         }
@@ -148,6 +163,12 @@ fn read_relation(name: &mut ObjectName, alias: &mut Option<TableAlias>, relation
     if alias.is_none() {
         *alias = Some(TableAlias { explicit: true, name: Ident::new(relation), columns: vec![] });
     }
+}
+
+/// A relation of `pg_catalog` without its rows.
+fn no_rows_of(relation: &str, alias: &Option<TableAlias>) -> Option<TableFactor> {
+    let subquery = thalweg_planner::parse_query(&format!("SELECT * FROM pg_catalog.{relation} WHERE false")).ok()?;
+    Some(TableFactor::Derived { lateral: false, subquery, alias: alias.clone(), sample: None })
 }
 
 /// `generate_series` over relations takes wide integers only.

@@ -26,7 +26,7 @@ fn durations_have_postgres_units() {
 
 #[test]
 fn the_search_path_knows_the_user_and_quotes() {
-    let mut settings = SessionSettings::of_user("ann");
+    let mut settings = SessionSettings::of_user("ann", true);
     assert_eq!(settings.search_path(), ["ann", "public"]);
     settings.set("search_path", Some("\"Mixed\", Lower")).unwrap();
     assert_eq!(settings.search_path(), ["Mixed", "lower"]);
@@ -57,7 +57,7 @@ fn d21_values_that_nothing_acts_on_are_refused_with_a_reason() {
 
 #[test]
 fn reset_goes_back_to_what_the_client_asked_for_when_it_connected() {
-    let mut settings = SessionSettings::of_user("ann");
+    let mut settings = SessionSettings::of_user("ann", true);
     settings.set("application_name", Some("psql")).unwrap();
     settings.start();
     settings.set("application_name", Some("other")).unwrap();
