@@ -20,6 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 use std::ops::ControlFlow;
 use thalweg_catalog::{SqlError, SqlResult, SqlType};
 
+pub(crate) use literals::{cast, text_of};
 pub use names::{HIDDEN_SUFFIX, visible_name};
 pub use parameters::written_parameter_oids;
 pub(crate) use parameters::written_parameter_types;
@@ -106,6 +107,9 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
                 *expr = cast;
             }
             Ok(())
+        }
+        Expr::AnyOp { compare_op: BinaryOperator::Eq, .. } | Expr::AllOp { compare_op: BinaryOperator::NotEq, .. } => {
+            literals::rewrite_search(expr)
         }
         Expr::InSubquery { expr: row, .. } if matches!(row.as_ref(), Expr::Tuple(_)) => Err(refuse_row(row)),
         Expr::BinaryOp { left, op, right } => {

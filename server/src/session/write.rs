@@ -259,7 +259,12 @@ impl ClientSession {
         for (place, column) in table.columns.iter().enumerate() {
             let value = match &column.default {
                 Some(text) if !given.contains(&place) => {
-                    let query = thalweg_planner::parse_query(&format!("SELECT {text}"))?;
+                    // The text of an array has that type only where it is cast.
+                    let value = match &column.sql_type {
+                        SqlType::Array(_) => format!("CAST({text} AS {})", column.sql_type),
+                        _ => text.clone(),
+                    };
+                    let query = thalweg_planner::parse_query(&format!("SELECT {value}"))?;
                     let (_, mut rows) = self.rows(&query, &[]).await?;
                     let first = rows.next().await.ok_or_else(|| SqlError::internal("a default has no value"))??;
                     let value = ScalarValue::try_from_array(first.column(0), 0).map_err(|e| thalweg_planner::sql_error(&e))?;
