@@ -155,7 +155,7 @@ fn rewrite_cast(expr: &mut Expr) -> SqlResult<()> {
     if let Some((name, carried)) = system_type::carried(data_type) {
         *data_type = carried;
         let cast = std::mem::replace(expr, null());
-        let name = Expr::Value(ast::Value::SingleQuotedString(name.to_string()).into());
+        let name = Expr::Value(ast::Value::SingleQuotedString(name).into());
         *expr = call(system_type::NAME, vec![cast, name]);
         return Ok(());
     }

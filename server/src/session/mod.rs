@@ -19,6 +19,7 @@ pub mod settings;
 pub mod show;
 pub mod snapshot;
 pub mod subscribe;
+mod system_types;
 pub mod transaction;
 pub mod write;
 
