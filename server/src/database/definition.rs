@@ -3,15 +3,16 @@
 use super::connectors::{Connectors, check_outside};
 use super::{Database, engine_error, now_ms, storage_error};
 use std::sync::Arc;
+use thalweg_catalog::catalog::TEMPORARY_PREFIX;
 use thalweg_catalog::{
-    Catalog, CatalogChange, CatalogObject, Epoch, ObjectDefinition, ObjectId, ObjectKind, SqlError, SqlResult, SqlState,
+    Catalog, CatalogChange, CatalogObject, Column, Epoch, ObjectDefinition, ObjectId, ObjectKind, SqlError, SqlResult, SqlState,
 };
 use thalweg_executor::JobSpec;
 use thalweg_plan::StreamPlan;
 use thalweg_planner::bind::{self, BindContext, BoundQueryObject};
 use thalweg_planner::lineage::{ColumnLineage, lineage_columns};
 use thalweg_planner::lower::{self, Context, Lowered, Root};
-use thalweg_planner::statement::{CreateRelation, CreateSink, CreateView, DropObjects, Name};
+use thalweg_planner::statement::{CreateRelation, CreateSink, CreateTableAs, CreateView, DropObjects, Name};
 use thalweg_planner::{Scope, StreamRelations, parse_query};
 
 /// A job ready to be run.
@@ -143,6 +144,26 @@ impl Database {
         self.add(&mut log, object, Some((plan, vec![])), vec![]).await
     }
 
+    /// Creates a table for the rows of a query that gives these columns, and runs its job. Its rows are yet to be written.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub async fn create_table_as(
+        &self,
+        create: &CreateTableAs,
+        columns: Vec<Column>,
+        search_path: &[String],
+        sql: &str,
+    ) -> SqlResult<(Created, Option<Arc<CatalogObject>>)> {
+        let mut log = self.ddl.lock().await;
+        let catalog = self.catalog();
+        let bound = bind::bind_create_table_as(create, columns, &self.bind_context(&catalog, search_path, sql))?;
+        let Some(object) = bound else { return Ok((Created::nothing(ObjectKind::Table, &create.name), None)) };
+        let (id, plan) = (object.id, lower::lower_table(&object)?);
+        let created = self.add(&mut log, object, Some((plan, vec![])), vec![]).await?;
+        Ok((created, self.catalog().get(id).cloned()))
+    }
+
     /// Creates a view.
     ///
     /// # Errors
@@ -203,6 +224,15 @@ impl Database {
         notices: Vec<String>,
     ) -> SqlResult<Created> {
         let (id, kind, name) = (object.id, object.kind(), object.name.clone());
+        let catalog = self.catalog();
+        let mut read = object.depends_on.iter().filter_map(|on| catalog.get(*on));
+        if let Some(temporary) = read.find(|on| on.schema.starts_with(TEMPORARY_PREFIX)) {
+            return Err(SqlError::unsupported(format!(
+                "a {kind} over the temporary table \"{}\" is not supported",
+                temporary.name
+            ))
+            .with_hint("Use a table that lasts."));
+        }
         self.commit(log, vec![CatalogChange::Create(Box::new(object))]).await?;
         if let Some((plan, lineage)) = plan {
             let catalog = self.catalog();

@@ -1,6 +1,6 @@
 //! Statements that change the catalog. Each runs in a task of its own, which a cancelled statement does not stop half-way.
 
-use super::ClientSession;
+use super::{ClientSession, write};
 use crate::database::definition::{Created, described};
 use crate::wire::session::{Notice, Outcome, Severity};
 use std::sync::Arc;
@@ -11,8 +11,13 @@ use thalweg_planner::{ParsedStatement, Statement};
 
 impl ClientSession {
     pub(super) async fn define(&mut self, parsed: &ParsedStatement) -> SqlResult<Outcome> {
+        let mut statement = parsed.statement.clone();
+        if let Statement::CreateTable(create) = &mut statement
+            && create.temporary
+        {
+            self.place_temporary(&mut create.name).await?;
+        }
         let (database, path, sql) = (Arc::clone(&self.database), self.search_path(), parsed.text.clone());
-        let statement = parsed.statement.clone();
         let tag = statement.tag();
         let created = Self::apart(async move {
             match &statement {
@@ -85,6 +90,11 @@ impl ClientSession {
     }
 
     pub(super) async fn create_schema(&mut self, name: &str, position: usize, if_not_exists: bool) -> SqlResult<Outcome> {
+        if name.starts_with("pg_") {
+            return Err(SqlError::new(SqlState::ReservedName, format!("unacceptable schema name \"{name}\""))
+                .with_detail("The prefix \"pg_\" is reserved for system schemas.")
+                .at(position));
+        }
         let taken = self.database.catalog().has_schema(name);
         if taken && if_not_exists {
             self.notice(Severity::Notice, SqlState::DuplicateSchema, format!("schema \"{name}\" already exists, skipping"));
@@ -120,20 +130,29 @@ impl ClientSession {
     }
 
     pub(super) async fn comment(&mut self, target: &CommentTarget, comment: Option<String>) -> SqlResult<Outcome> {
-        let CommentTarget::Object(kind, name) = target else {
-            return Err(
-                SqlError::unsupported("comments are kept on relations only").with_hint("Comment on the relation instead.")
-            );
-        };
         let catalog = self.database.catalog();
-        let object = find_object(name, &catalog, &self.search_path())?;
-        if object.kind() != *kind {
-            return Err(
-                SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a {kind}", object.name)).at(name.position)
-            );
-        }
-        let (database, id) = (Arc::clone(&self.database), object.id);
-        Self::apart(async move { database.change_catalog(vec![CatalogChange::Comment { id, comment }]).await }).await?;
+        let change = match target {
+            CommentTarget::Object(kind, name) => {
+                let object = find_object(name, &catalog, &self.search_path())?;
+                if object.kind() != *kind {
+                    let message = format!("\"{}\" is not a {kind}", object.name);
+                    return Err(SqlError::new(SqlState::WrongObjectType, message).at(name.position));
+                }
+                CatalogChange::Comment { id: object.id, comment }
+            }
+            CommentTarget::Column(name, column) => {
+                let object = find_object(name, &catalog, &self.search_path())?;
+                let column = write::place_of(object, column)?;
+                CatalogChange::CommentColumn { id: object.id, column, comment }
+            }
+            CommentTarget::Schema(_) => {
+                return Err(
+                    SqlError::unsupported("comments on schemas are not supported").with_hint("Comment on relations and columns.")
+                );
+            }
+        };
+        let database = Arc::clone(&self.database);
+        Self::apart(async move { database.change_catalog(vec![change]).await }).await?;
         Ok(Outcome::Tag("COMMENT".into()))
     }
 
@@ -157,7 +176,7 @@ impl ClientSession {
     }
 
     /// Runs a change of the catalog in a task of its own, which a cancelled statement does not stop half-way.
-    async fn apart<T: Send + 'static>(work: impl Future<Output = SqlResult<T>> + Send + 'static) -> SqlResult<T> {
+    pub(super) async fn apart<T: Send + 'static>(work: impl Future<Output = SqlResult<T>> + Send + 'static) -> SqlResult<T> {
         tokio::spawn(work).await.map_err(|e| SqlError::internal(format!("a statement panicked: {e}")))?
     }
 }

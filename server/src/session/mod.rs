@@ -6,6 +6,7 @@
 //! committed. Rows are locked by table: who changes rows of a table that it must read first holds the table until the
 //! transaction ends. `CREATE`, `DROP` and the like take effect at once and are not rolled back.
 
+mod create_as;
 pub mod cursor;
 mod definition;
 pub mod explain;
@@ -20,6 +21,7 @@ pub mod show;
 pub mod snapshot;
 pub mod subscribe;
 mod system_types;
+mod temporary;
 pub mod transaction;
 pub mod write;
 
@@ -74,6 +76,8 @@ pub struct ClientSession {
     together: bool,
     /// The types that the parameters of the statement that runs were described with.
     param_types: Vec<Option<SqlType>>,
+    /// Where its temporary tables stand, once it has some.
+    temporary: Option<temporary::TemporarySchema>,
     /// The newest epoch that the session has written or read at: it never sees less again.
     seen: Epoch,
 }
@@ -114,6 +118,7 @@ impl ClientSession {
             planning: None,
             together: false,
             param_types: vec![],
+            temporary: None,
             seen: Epoch(0),
         })
     }
@@ -146,7 +151,8 @@ impl ClientSession {
     /// The schemas of the search path that there are.
     fn search_path(&self) -> Vec<String> {
         let catalog = self.database.catalog();
-        self.settings.search_path().into_iter().filter(|schema| catalog.has_schema(schema)).collect()
+        let temporary = self.temporary.iter().map(|schema| schema.name().to_string());
+        temporary.chain(self.settings.search_path()).filter(|schema| catalog.has_schema(schema)).collect()
     }
 
     fn planning_state(&mut self) -> (SessionState, Arc<Vec<FunctionInfo>>) {
@@ -204,6 +210,7 @@ impl ClientSession {
             | Statement::CreateView(_)
             | Statement::CreateMaterializedView(_)
             | Statement::CreateSink(_) => self.define(parsed).await,
+            Statement::CreateTableAs(create) => self.create_table_as(create, &parsed.text, &params).await,
             Statement::CreateSchema { name, if_not_exists } => {
                 self.create_schema(&name.value, name.position, *if_not_exists).await
             }
@@ -239,7 +246,7 @@ impl ClientSession {
             Statement::Prepare { .. } => self.prepare(parsed).await,
             Statement::Execute { name, values } => self.run_prepared(&name.value, values).await,
             Statement::Deallocate(name) => self.deallocate(name.as_ref().map(|n| n.value.as_str())),
-            Statement::Discard(target) => self.discard(*target),
+            Statement::Discard(target) => self.discard(*target).await,
             Statement::Listen(channel) => self.listen(Deed::Listen(channel.clone()), tag),
             Statement::Notify { channel, payload } => self.notify(channel, payload, tag),
             Statement::Unlisten(channel) => self.listen(Deed::Unlisten(channel.clone()), tag),
@@ -268,6 +275,10 @@ impl ClientSession {
             }
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
                 self.describe_change(&parsed.statement, &declared)?
+            }
+            Statement::CreateTableAs(create) => {
+                let (_, types) = self.running().plan(&create.query.query, &declared)?;
+                StatementDescription { params: types.iter().map(SqlType::oid).collect(), columns: None }
             }
             Statement::Show(show) => none(Some(self.show_columns(show))),
             Statement::Describe(_) => none(Some(show::description_columns())),

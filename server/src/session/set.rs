@@ -53,7 +53,7 @@ impl ClientSession {
         Ok(Outcome::Tag("SET".into()))
     }
 
-    pub(super) fn discard(&mut self, target: DiscardTarget) -> SqlResult<Outcome> {
+    pub(super) async fn discard(&mut self, target: DiscardTarget) -> SqlResult<Outcome> {
         let tag = match target {
             DiscardTarget::All => {
                 if self.in_block() {
@@ -66,11 +66,15 @@ impl ClientSession {
                 self.prepared.clear();
                 self.carry_out(vec![Deed::Unlisten(None)]);
                 self.settings.reset_all();
+                self.discard_temporary().await?;
                 "DISCARD ALL"
             }
             DiscardTarget::Plans => "DISCARD PLANS",
             DiscardTarget::Sequences => "DISCARD SEQUENCES",
-            DiscardTarget::Temporary => "DISCARD TEMP",
+            DiscardTarget::Temporary => {
+                self.discard_temporary().await?;
+                "DISCARD TEMP"
+            }
         };
         Ok(Outcome::Tag(tag.into()))
     }

@@ -158,7 +158,7 @@ impl ClientSession {
         change::change_of(kind, table, rows, &pending, reading.as_ref())
     }
 
-    async fn write_change(&mut self, change: Change, lock: Option<OwnedMutexGuard<()>>) -> SqlResult<()> {
+    pub(super) async fn write_change(&mut self, change: Change, lock: Option<OwnedMutexGuard<()>>) -> SqlResult<()> {
         match &mut self.transaction {
             Some(transaction) => {
                 transaction.add(change.table, change.delta, lock);
@@ -290,7 +290,7 @@ fn change_schema(table: &CatalogObject, kind: &Kind) -> SchemaRef {
     }
 }
 
-fn place_of(table: &CatalogObject, word: &Word) -> SqlResult<usize> {
+pub(super) fn place_of(table: &CatalogObject, word: &Word) -> SqlResult<usize> {
     table.columns.iter().position(|c| c.name == word.value).ok_or_else(|| {
         SqlError::new(
             SqlState::UndefinedColumn,
