@@ -220,7 +220,7 @@ impl ClientSession {
             Statement::Refresh(name) => self.refresh(name).await,
             Statement::Rename { .. } => self.rename(statement).await,
             Statement::Comment { target, comment } => self.comment(target, comment.clone()).await,
-            Statement::Explain(explain) => self.explain(explain),
+            Statement::Explain(explain) => self.explain(explain).await,
             Statement::Show(show) => self.show(show),
             Statement::Describe(name) => self.describe_relation(name),
             Statement::Set(set) => self.set(set).await,
@@ -282,7 +282,10 @@ impl ClientSession {
             }
             Statement::Show(show) => none(Some(self.show_columns(show))),
             Statement::Describe(_) => none(Some(show::description_columns())),
-            Statement::Explain(_) => none(Some(vec![ResultColumn::new("QUERY PLAN", SqlType::Text)])),
+            Statement::Explain(explain) => {
+                let sql_type = if explain.json { SqlType::Json } else { SqlType::Text };
+                none(Some(vec![ResultColumn::new("QUERY PLAN", sql_type)]))
+            }
             Statement::Fetch { cursor, move_only: false, .. } => none(self.cursor_columns(&cursor.value)),
             Statement::Execute { name, .. } => none(self.prepared.get(&name.value).and_then(|p| p.description.columns.clone())),
             Statement::Subscribe(subscribe) => none(Some(self.subscribe_columns(subscribe)?)),
@@ -310,7 +313,12 @@ impl Session for ClientSession {
 
     async fn describe(&mut self, statement: &ParsedStatement, param_oids: &[u32]) -> SqlResult<StatementDescription> {
         self.check_allowed(&statement.statement)?;
-        self.describe_statement(statement, param_oids).map_err(|e| shifted(e, statement.offset))
+        let mut description = self.describe_statement(statement, param_oids).map_err(|e| shifted(e, statement.offset))?;
+        // A type that the client gave is the parameter's, whatever it is carried as.
+        for (found, given) in description.params.iter_mut().zip(param_oids).filter(|(_, given)| !matches!(given, 0 | 705)) {
+            *found = *given;
+        }
+        Ok(description)
     }
 
     async fn execute(&mut self, statement: &ParsedStatement, params: Vec<ScalarValue>, param_oids: &[u32]) -> SqlResult<Outcome> {
