@@ -43,10 +43,10 @@ slt: ## Run files of statements: make slt FILE="sqllogictest/window/*.slt"
 	THALWEG_BIN="$(BIN)" "$(TARGET)/release/thalweg-slt" $(FILE)
 
 .PHONY: clients
-clients: ## Run the tests with real clients: psql, Rust, Python, Node, Java
+clients: ## Run the tests with real clients: make clients CLIENTS="psql dbt" for some
 	@tests/setup.sh build psql clients
 	cargo build --release -p thalweg
-	THALWEG_BIN="$(BIN)" clients/run.sh
+	THALWEG_BIN="$(BIN)" clients/run.sh $(CLIENTS)
 
 .PHONY: bench
 bench: ## Measure the nexmark queries: events per second, per CPU-second, peak memory

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# run.sh [wire|psql|python|node|java]...: starts a server and runs the checks with these clients, or with all of them.
+# run.sh [CLIENT]...: starts a server and runs the checks with these clients, or with all of them. setup.sh installs what they need.
 # The Rust client's tests start their own server: cargo test --release -p thalweg-clients.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here"
 bin=${THALWEG_BIN:-${CARGO_TARGET_DIR:-$here/../target}/release/thalweg}
 cache=${THALWEG_SERVICES:-$HOME/.cache/thalweg/services}/clients
-[ "$#" -gt 0 ] || set -- wire psql python node java
+all=(wire psql python psycopg2 asyncpg sqlalchemy django dbt pgcli adbc odbc pgbouncer node postgresjs go sqlx java)
+[ "$#" -gt 0 ] || set -- "${all[@]}"
 [ -x "$bin" ] || { echo "there is no server at $bin; build it with cargo build --release -p thalweg" >&2; exit 1; }
-mkdir -p "$cache"
+./setup.sh "$@"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/thalweg-clients.XXXXXX")
 : >"$work/log"
@@ -25,6 +26,7 @@ stop() {
 }
 trap stop EXIT
 
+host=127.0.0.1
 port=
 deadline=$((SECONDS + 60))
 while [ -z "$port" ]; do
@@ -34,34 +36,50 @@ while [ -z "$port" ]; do
     [ -n "$port" ] || sleep 0.1
 done
 
-run_wire() {
-    python3 wire/check.py 127.0.0.1 "$port"
-}
+# A check that waits for what never comes is ended, and fails.
+limited() { timeout --kill-after 5 "${CLIENT_TIMEOUT_S:-180}" "$@"; }
+
+# with_python NAME: runs a check in Python, with the drivers that setup.sh installed.
+with_python() { limited "$cache/venv/bin/python" "$1/check.py" "$host" "$port" "${@:2}"; }
+
+run_wire() { limited python3 wire/check.py "$host" "$port"; }
 
 run_psql() {
-    psql -X -h 127.0.0.1 -p "$port" -U psql -d thalweg -f psql/check.sql >"$work/psql.txt" 2>"$work/psql.err"|| { cat "$work/psql.err" >&2; return 1; }
+    psql -X -h "$host" -p "$port" -U psql -d thalweg -f psql/check.sql >"$work/psql.txt" 2>"$work/psql.err" || { cat "$work/psql.err" >&2; return 1; }
     diff -u psql/expected.txt "$work/psql.txt" || return 1
+    limited psql/follow.sh "$host" "$port" || return 1
     echo "psql $(psql --version | awk '{print $3}') ok"
 }
 
-run_python() {
-    if [ ! -x "$cache/venv/bin/python" ]; then python3 -m venv "$cache/venv"; fi
-    "$cache/venv/bin/pip" install --quiet --disable-pip-version-check -r python/requirements.txt
-    "$cache/venv/bin/python" python/check.py 127.0.0.1 "$port"
+run_python() { with_python python; }
+run_psycopg2() { with_python psycopg2; }
+run_asyncpg() { with_python asyncpg; }
+run_sqlalchemy() { with_python sqlalchemy; }
+run_django() { with_python django; }
+run_pgcli() { with_python pgcli; }
+run_adbc() { with_python adbc; }
+run_odbc() { with_python odbc "$(find /usr/lib -name psqlodbcw.so | head -1)"; }
+run_dbt() { mkdir -p "$work/dbt" && limited dbt/check.sh "$cache/venv/bin/dbt" "$host" "$port" "$work/dbt"; }
+run_pgbouncer() { limited pgbouncer/run.sh "$cache/venv/bin/python" "$host" "$port" "$work"; }
+
+run_node() { cp node/check.js "$cache/node/" && limited node "$cache/node/check.js" "$host" "$port"; }
+run_postgresjs() { cp postgresjs/check.mjs "$cache/postgresjs/" && limited node "$cache/postgresjs/check.mjs" "$host" "$port"; }
+
+run_go() {
+    (cd go && THALWEG_URL="postgres://go@$host:$port/thalweg?sslmode=disable" limited "$cache/go/check" -test.timeout 150s >"$work/go.txt") \
+        || { cat "$work/go.txt" >&2; return 1; }
+    echo "pgx $(sed -n 's/^require .*pgx[^ ]* v//p' go/go.mod) ok"
 }
 
-run_node() {
-    mkdir -p "$cache/node"
-    cp node/package.json node/check.js "$cache/node/"
-    (cd "$cache/node" && npm install --silent --no-audit --no-fund && node check.js 127.0.0.1 "$port")
-}
+run_sqlx() { limited "$cache/sqlx/debug/thalweg-client-sqlx" "postgres://sqlx@$host:$port/thalweg"; }
 
 run_java() {
-    local jar=/usr/share/java/postgresql.jar
     javac -d "$work/java" java/Check.java
-    java -cp "$work/java:$jar" Check 127.0.0.1 "$port"
+    limited java -cp "$work/java:/usr/share/java/postgresql.jar" Check "$host" "$port"
 }
 
 for client in "$@"; do
+    began=$SECONDS
     "run_$client" || { echo "FAILED: $client" >&2; exit 1; }
+    [ "$((SECONDS - began))" -lt 30 ] || echo "$client took $((SECONDS - began)) s"
 done

@@ -42,6 +42,8 @@ for part in "$@"; do
             need npm npm
             need javac openjdk-17-jdk-headless
             [ -e /usr/share/java/postgresql.jar ] || packages+=(libpostgresql-jdbc-java)
+            [ -x /usr/sbin/pgbouncer ] || packages+=(pgbouncer)
+            compgen -G '/usr/lib/*/odbc/psqlodbcw.so' >/dev/null || packages+=(odbc-postgresql unixodbc)
             ;;
         *) die "there is no part $part" ;;
     esac
@@ -60,4 +62,5 @@ for part in "$@"; do
         "$here/services/install-kafka.sh"
         "$here/services/install-moto.sh"
     fi
+    if [ "$part" = clients ]; then "$here/../clients/setup.sh"; fi
 done

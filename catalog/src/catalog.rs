@@ -15,6 +15,9 @@ pub const DEFAULT_SCHEMA: &str = "public";
 /// The schemas that hold the system's own relations; nothing can be created in them.
 pub const SYSTEM_SCHEMAS: [&str; 4] = ["pg_catalog", "information_schema", "thalweg", "thalweg_state"];
 
+/// What the names of schemas of temporary tables begin with; behind it stands the session's process id.
+pub const TEMPORARY_PREFIX: &str = "pg_temp_";
+
 /// All objects at one moment. Cheap to clone, never changed in place: [`Catalog::apply`] gives the next one.
 #[derive(Clone, Debug)]
 pub struct Catalog {
@@ -54,6 +57,15 @@ pub enum CatalogChange {
     Comment {
         /// Which object.
         id: ObjectId,
+        /// The text, none to remove it.
+        comment: Option<String>,
+    },
+    /// Sets or removes the comment of a column.
+    CommentColumn {
+        /// Which object.
+        id: ObjectId,
+        /// The column's place.
+        column: usize,
         /// The text, none to remove it.
         comment: Option<String>,
     },
@@ -266,6 +278,7 @@ impl Catalog {
                 let old = Arc::clone(self.objects.get(id).ok_or_else(|| gone(*id))?);
                 self.objects.insert(*id, Arc::new(CatalogObject { comment: comment.clone(), ..(*old).clone() }));
             }
+            CatalogChange::CommentColumn { id, column, comment } => self.comment_column(*id, *column, comment.as_ref())?,
             CatalogChange::CreateSchema(name) => {
                 if SYSTEM_SCHEMAS.contains(&name.as_str()) || !self.schemas.insert(name.clone()) {
                     return Err(SqlError::new(SqlState::DuplicateSchema, format!("schema \"{name}\" already exists")));
@@ -304,6 +317,16 @@ impl Catalog {
             return Err(no_schema(name));
         }
         Arc::make_mut(&mut self.security).forget(&Subject::Schema(name.to_string()));
+        Ok(())
+    }
+
+    fn comment_column(&mut self, id: ObjectId, column: usize, comment: Option<&String>) -> SqlResult<()> {
+        let mut object = (**self.objects.get(&id).ok_or_else(|| gone(id))?).clone();
+        match comment {
+            Some(text) => object.column_comments.insert(column, text.clone()),
+            None => object.column_comments.remove(&column),
+        };
+        self.objects.insert(id, Arc::new(object));
         Ok(())
     }
 

@@ -27,6 +27,9 @@ pub struct CatalogObject {
     /// Text of `COMMENT ON`.
     #[serde(default)]
     pub comment: Option<String>,
+    /// Text of `COMMENT ON COLUMN`, by the column's place.
+    #[serde(default)]
+    pub column_comments: BTreeMap<usize, String>,
     /// When it was created, in milliseconds since 1970.
     #[serde(default)]
     pub created_ms: u64,

@@ -5,6 +5,24 @@
 const assert = require('node:assert');
 const { Client, Pool } = require('pg');
 
+/** Reads a view's changes through a cursor while another connection writes: each comes before the next is written. */
+async function follow(where, client) {
+  const feed = new Client(where);
+  await feed.connect();
+  await feed.query('BEGIN');
+  await feed.query('DECLARE feed CURSOR FOR SUBSCRIBE TO node_totals WITH (snapshot = false)');
+  for (const n of ['1', '2', '3']) {
+    await client.query(`INSERT INTO node_orders (id, customer) VALUES ($1, 'followed')`, [1000 + Number(n)]);
+    for (let arrived = false; !arrived; ) {
+      const { rows } = await feed.query('FETCH 1 feed');
+      arrived = rows.some((row) => row.customer === 'followed' && row.n === n && Object.values(row)[1] === '1');
+    }
+  }
+  await feed.query('ROLLBACK');
+  await feed.end();
+  await client.query(`DELETE FROM node_orders WHERE customer = 'followed'`);
+}
+
 async function main(host, port) {
   const where = { host, port, user: 'node', database: 'thalweg' };
   const client = new Client(where);
@@ -36,6 +54,8 @@ async function main(host, port) {
   await assert.rejects(client.query('SELECT * FROM nosuch'), { code: '42P01' });
   await assert.rejects(client.query('SELECT nosuch FROM node_orders'), { code: '42703', position: '8' });
   await assert.rejects(client.query('INSERT INTO node_orders (id) VALUES (1)'), { code: '23505' });
+
+  await follow(where, client);
 
   await client.query('BEGIN');
   await client.query('SELECT 1');

@@ -15,6 +15,24 @@ CREATE TABLE py_orders (id bigint PRIMARY KEY, customer text, amount numeric(10,
 VIEW = "CREATE MATERIALIZED VIEW py_totals AS SELECT customer, count(*) AS n, sum(amount) AS total FROM py_orders GROUP BY customer"
 
 
+class Enough(Exception):
+    """Ends a copy that has no end of its own: the driver then cancels it."""
+
+
+def follow(feed, connection):
+    """Reads a view's changes by COPY while another connection writes: each comes before the next is written."""
+    with feed.cursor() as cursor:
+        with cursor.copy("COPY (SUBSCRIBE TO py_totals WITH (snapshot = false)) TO STDOUT") as changes:
+            rows = changes.rows()
+            for n in (1, 2, 3):
+                connection.execute("INSERT INTO py_orders (id, customer) VALUES (%s, 'followed')", (1000 + n,))
+                came = []
+                while ("1", "followed", str(n)) not in came:
+                    came.append(next(rows)[1:4])
+                assert n == 1 or ("-1", "followed", str(n - 1)) in came, came
+            raise Enough
+
+
 def main(host, port):
     where = dict(host=host, port=port, user="python", dbname="thalweg")
     with psycopg.connect(**where, autocommit=True) as connection:
@@ -48,6 +66,12 @@ def main(host, port):
                 copy.set_types(["int8"])
                 assert [row[0] for row in copy.rows()] == list(range(10, 20))
 
+        with psycopg.connect(**where, autocommit=True) as feed:
+            try:
+                follow(feed, connection)
+            except Enough:
+                assert feed.execute("SELECT 1").fetchone() == (1,)
+        connection.execute("DELETE FROM py_orders WHERE customer = 'followed'")
         try:
             connection.execute("SELECT * FROM nosuch")
             raise AssertionError("a relation that is not there was read")

@@ -3,6 +3,8 @@
 //! An insert's plan gives the table's columns; a delete's the rows that go; an update's the old columns followed by the new
 //! ones. What is assigned is cast as Postgres casts on assignment. Keys and NULLs are checked by who writes the rows.
 
+mod literals;
+
 use crate::ast::{self, Expr as SqlExpr, SelectItem, Spanned};
 use crate::bind::find_object;
 use crate::errors::{span_position, sql_error};
@@ -104,6 +106,7 @@ pub fn bind_insert(
     };
     let mut query = (**source).clone();
     let width = prepare_values(&mut query, &table, &targets)?;
+    literals::type_rows(&mut query.body, &table, &targets)?;
     let mut types = declared.to_vec();
     infer_values(&query, &table, &targets, &mut types);
     let (bound, parameters) = planner.plan_with_parameters(&query, scope, &types)?;
@@ -177,7 +180,10 @@ pub fn bind_update(
     for assignment in &update.assignments {
         let (word, value) = assignment_of(assignment)?;
         let place = place_of(&table, &word)?;
-        let value = if is_default(&value) { default_expr(&table.columns[place])? } else { value };
+        let mut value = if is_default(&value) { default_expr(&table.columns[place])? } else { value };
+        if matches!(table.columns[place].sql_type, SqlType::Array(_)) {
+            literals::typed(&mut value, &table.columns[place].sql_type)?;
+        }
         infer(&value, &table.columns[place].sql_type, &mut types);
         if values.insert(place, value).is_some() {
             return Err(SqlError::syntax(format!("multiple assignments to same column \"{}\"", word.value)).at(word.position));
@@ -386,7 +392,9 @@ fn is_literal(expr: &SqlExpr) -> bool {
 }
 
 fn default_expr(column: &Column) -> SqlResult<SqlExpr> {
-    column.default.as_deref().map_or_else(|| Ok(rewrite::null()), parse_expr)
+    let mut default = column.default.as_deref().map_or_else(|| Ok(rewrite::null()), parse_expr)?;
+    literals::typed(&mut default, &column.sql_type)?;
+    Ok(default)
 }
 
 fn default_value(planner: &LogicalPlanner, column: &Column, scope: &Scope<'_>) -> SqlResult<Expr> {

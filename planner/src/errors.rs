@@ -303,7 +303,15 @@ fn postgres_type_word(text: &str) -> String {
         ("Date32", "date"),
         ("Binary", "bytea"),
     ];
-    NAMES.iter().fold(text.to_string(), |text, (arrow, postgres)| text.replace(arrow, postgres))
+    let mut named = NAMES.iter().fold(text.to_string(), |text, (arrow, postgres)| text.replace(arrow, postgres));
+    // From the inside out: a list of lists is an array too.
+    while let Some(start) = named.rfind("List(") {
+        let Some(length) = named[start..].find(')') else { break };
+        let item = named[start + "List(".len()..start + length].split(',').next().unwrap_or_default();
+        let array = if item.ends_with("[]") { item.to_string() } else { format!("{item}[]") };
+        named.replace_range(start..=start + length, &array);
+    }
+    named
 }
 
 fn execution_error(message: &str) -> SqlError {

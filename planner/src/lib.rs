@@ -31,6 +31,7 @@ pub mod types;
 
 pub use datafusion::sql::sqlparser::ast;
 pub use errors::sql_error;
+pub use functions::system_type::system_array_oid;
 pub use logical::{BoundQuery, LogicalPlanner, Scope};
 pub(crate) use parse::fold as parse_fold;
 pub use parse::{parse, parse_query};

@@ -13,8 +13,8 @@ pub use access::{
 };
 pub(crate) use objects::options_map;
 pub use objects::{
-    ColumnDefinition, CommentTarget, CreateRelation, CreateSink, CreateView, DropObjects, DropSchemas, FormatClause,
-    IncludeClause, JobReference, OptionPair, SinkInput, WatermarkClause,
+    ColumnDefinition, CommentTarget, CreateRelation, CreateSink, CreateTableAs, CreateView, DropObjects, DropSchemas,
+    FormatClause, IncludeClause, JobReference, OptionPair, SinkInput, WatermarkClause,
 };
 pub use rows::{Copy, CopyDirection, CopyFormat, CopyOptions, CursorBody, Declare, FetchDirection, Subscribe, SubscribeInput};
 pub use session::{DiscardTarget, Explain, ExplainStage, Isolation, SetScope, SetSetting, Show, TransactionModes};
@@ -78,6 +78,8 @@ pub enum Statement {
     CreateSource(CreateRelation),
     /// `CREATE TABLE`.
     CreateTable(CreateRelation),
+    /// `CREATE TABLE … AS`.
+    CreateTableAs(CreateTableAs),
     /// `CREATE VIEW`.
     CreateView(CreateView),
     /// `CREATE MATERIALIZED VIEW`.
@@ -222,6 +224,7 @@ impl Statement {
             Statement::Delete(_) => "DELETE",
             Statement::CreateSource(_) => "CREATE SOURCE",
             Statement::CreateTable(_) => "CREATE TABLE",
+            Statement::CreateTableAs(_) => "CREATE TABLE AS",
             Statement::CreateView(_) => "CREATE VIEW",
             Statement::CreateMaterializedView(_) => "CREATE MATERIALIZED VIEW",
             Statement::CreateSink(_) => "CREATE SINK",
@@ -272,6 +275,7 @@ impl Statement {
             | Statement::Delete(_)
             | Statement::CreateSource(_)
             | Statement::CreateTable(_)
+            | Statement::CreateTableAs(_)
             | Statement::CreateView(_)
             | Statement::CreateMaterializedView(_)
             | Statement::CreateSink(_)

@@ -44,6 +44,7 @@ pub(crate) fn object(id: u32, name: &str, declared: &str, definition: ObjectDefi
         sql: String::new(),
         depends_on: vec![],
         comment: None,
+        column_comments: BTreeMap::new(),
         created_ms: 0,
     }
 }

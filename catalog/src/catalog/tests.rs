@@ -11,6 +11,7 @@ fn view(id: u32, name: &str, depends_on: &[u32]) -> CatalogChange {
         sql: String::new(),
         depends_on: depends_on.iter().map(|d| ObjectId(*d)).collect(),
         comment: None,
+        column_comments: std::collections::BTreeMap::new(),
         created_ms: 0,
     }))
 }

@@ -6,6 +6,7 @@ use crate::functions::{error, interval};
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
+use datafusion::functions_nested::expr_fn::make_array;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union,
@@ -13,7 +14,7 @@ use datafusion::logical_expr::{
 use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
 use thalweg_catalog::types::NUMERIC_DEFAULT;
-use thalweg_catalog::{SqlError, SqlState, SqlType};
+use thalweg_catalog::{SqlError, SqlState, SqlType, array_text};
 
 const TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
@@ -160,10 +161,26 @@ fn arithmetic(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>
 /// The value as it stands on the right of an operator, `other` on the left.
 fn alike(value: Expr, other: &Expr, op: Operator, schema: &DFSchema) -> Result<Expr> {
     let (Some(own), Some(wanted)) = (type_of(&value, schema), type_of(other, schema)) else { return Ok(value) };
+    if let (Expr::Literal(ScalarValue::Utf8(Some(text)), _), DataType::List(item)) = (&value, &wanted) {
+        return array(text, item.data_type());
+    }
     if !is_text(&own) || !has_own_type(&wanted) {
         return Ok(value);
     }
     if is_untyped(&value) { Ok(untyped_as(value, &wanted)) } else { Err(mismatch(&wanted, op, &own, &value)) }
+}
+
+/// An array's text as an array of these items.
+fn array(text: &str, item: &DataType) -> Result<Expr> {
+    let elements = array_text::elements(text).map_err(error)?.into_iter().map(|element| match (element, item) {
+        (Some(inner), DataType::List(deeper)) => array(&inner, deeper.data_type()),
+        (element, item) => Ok(as_type(Expr::Literal(ScalarValue::Utf8(element), None), item)),
+    });
+    let elements = elements.collect::<Result<Vec<_>>>()?;
+    if elements.is_empty() {
+        return Ok(Expr::Literal(ScalarValue::List(ScalarValue::new_list_nullable(&[], item)), None));
+    }
+    Ok(make_array(elements))
 }
 
 fn untyped_as(literal: Expr, wanted: &DataType) -> Expr {

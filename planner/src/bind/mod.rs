@@ -12,12 +12,14 @@ use crate::logical::LogicalPlanner;
 use crate::relation::RelationSource;
 use crate::statement::Name;
 use std::collections::BTreeMap;
-use thalweg_catalog::catalog::SYSTEM_SCHEMAS;
+use thalweg_catalog::catalog::{SYSTEM_SCHEMAS, TEMPORARY_PREFIX};
 use thalweg_catalog::object::{ConnectorSpec, SinkMode};
 use thalweg_catalog::options::Options;
 use thalweg_catalog::{Catalog, Column, SqlError, SqlResult, SqlState, suggest};
 
-pub use query::{BoundQueryObject, bind_create_materialized_view, bind_create_sink, bind_create_view, job_memory_bytes};
+pub use query::{
+    BoundQueryObject, bind_create_materialized_view, bind_create_sink, bind_create_table_as, bind_create_view, job_memory_bytes,
+};
 pub use relation::{bind_create_source, bind_create_table};
 pub use rename::renamed_query;
 
@@ -69,9 +71,12 @@ pub struct BindContext<'a> {
 pub fn place_name(name: &Name, if_not_exists: bool, context: &BindContext<'_>) -> SqlResult<Option<(String, String)>> {
     let schema = match &name.schema {
         Some(schema) => schema.clone(),
-        None => context.search_path.iter().find(|schema| context.catalog.has_schema(schema)).cloned().ok_or_else(|| {
-            SqlError::new(SqlState::InvalidSchemaName, "no schema has been selected to create in").at(name.position)
-        })?,
+        None => {
+            let lasting = context.search_path.iter().filter(|schema| !schema.starts_with(TEMPORARY_PREFIX));
+            lasting.into_iter().find(|schema| context.catalog.has_schema(schema)).cloned().ok_or_else(|| {
+                SqlError::new(SqlState::InvalidSchemaName, "no schema has been selected to create in").at(name.position)
+            })?
+        }
     };
     if SYSTEM_SCHEMAS.contains(&schema.as_str()) {
         return Err(

@@ -5,14 +5,14 @@ use crate::logical::{BoundQuery, Scope, check_distinct_names, output_columns};
 use crate::parse::{self, select_all};
 use crate::relation::CheckedStreams;
 use crate::rewrite;
-use crate::statement::{CreateSink, CreateView, OptionPair, SinkInput, Statement, Word, options_map};
+use crate::statement::{CreateSink, CreateTableAs, CreateView, OptionPair, SinkInput, Statement, Word, options_map};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use thalweg_catalog::object::{ConnectorSpec, Emit, SinkMode};
 use thalweg_catalog::options::parse_bytes;
-use thalweg_catalog::{CatalogObject, Column, ObjectDefinition, ObjectId, SqlError, SqlResult, SqlState, suggest};
+use thalweg_catalog::{CatalogObject, Column, ObjectDefinition, ObjectId, SqlError, SqlResult, SqlState, SqlType, suggest};
 
 /// A materialized view or sink, and what it runs.
 #[derive(Clone, Debug)]
@@ -36,6 +36,26 @@ pub fn bind_create_view(create: &CreateView, context: &BindContext<'_>) -> SqlRe
     let columns = named(described, &create.columns)?;
     let definition = ObjectDefinition::View { query: create.query.text.clone() };
     Ok(Some(object(target, columns, definition, bound.depends_on, context)))
+}
+
+/// The table that `CREATE TABLE … AS` declares, for the columns that its query gives; none if its name is taken and that is fine.
+///
+/// # Errors
+/// Whatever is wrong with its name or columns.
+pub fn bind_create_table_as(
+    create: &CreateTableAs,
+    described: Vec<Column>,
+    context: &BindContext<'_>,
+) -> SqlResult<Option<CatalogObject>> {
+    let Some(target) = place_name(&create.name, create.if_not_exists, context)? else { return Ok(None) };
+    let mut columns = named(described, &create.columns)?;
+    if let Some(column) = columns.iter().find(|column| matches!(column.sql_type, SqlType::Record(_))) {
+        let message = format!("column \"{}\" has pseudo-type record", column.name);
+        return Err(SqlError::new(SqlState::InvalidTableDefinition, message).at(create.name.position));
+    }
+    columns.iter_mut().for_each(|column| column.nullable = true);
+    let definition = ObjectDefinition::Table { primary_key: vec![], connector: None, watermark: None };
+    Ok(Some(object(target, columns, definition, vec![], context)))
 }
 
 /// The view that `CREATE MATERIALIZED VIEW` declares; none if its name is taken and that is fine.
@@ -242,6 +262,7 @@ fn object(
         sql: context.sql.to_string(),
         depends_on,
         comment: None,
+        column_comments: BTreeMap::new(),
         created_ms: context.now_ms,
     }
 }

@@ -231,6 +231,7 @@ fn object(
         sql: context.sql.to_string(),
         depends_on: vec![],
         comment: None,
+        column_comments: BTreeMap::new(),
         created_ms: context.now_ms,
     }
 }

@@ -22,30 +22,51 @@ pub(crate) const NAME: &str = "as_system_type";
 /// The longest name in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
-/// A type: its name, its OID, and whether it is a number.
+/// A type: its name, its OID, that of its arrays, and whether it is a number.
 struct SystemType {
     name: &'static str,
     oid: u32,
+    array: u32,
     is_number: bool,
 }
 
 const TYPES: [SystemType; 5] = [
-    SystemType { name: "name", oid: 19, is_number: false },
-    SystemType { name: "\"char\"", oid: 18, is_number: false },
-    SystemType { name: "oid", oid: 26, is_number: true },
-    SystemType { name: "xid", oid: 28, is_number: true },
-    SystemType { name: "cid", oid: 29, is_number: true },
+    SystemType { name: "name", oid: 19, array: 1003, is_number: false },
+    SystemType { name: "\"char\"", oid: 18, array: 1002, is_number: false },
+    SystemType { name: "oid", oid: 26, array: 1028, is_number: true },
+    SystemType { name: "xid", oid: 28, array: 1011, is_number: true },
+    SystemType { name: "cid", oid: 29, array: 1012, is_number: true },
 ];
 
-/// The name of the type in [`TYPES`] that a cast names, and the type that its values are carried as.
-pub(crate) fn carried(data_type: &ast::DataType) -> Option<(&'static str, ast::DataType)> {
-    let found = find(data_type)?;
-    Some((found.name, if found.is_number { ast::DataType::BigInt(None) } else { ast::DataType::Text }))
+/// The OID of the arrays of a type of Postgres's own catalog.
+pub fn system_array_oid(oid: u32) -> Option<u32> {
+    TYPES.iter().find(|t| t.oid == oid).map(|t| t.array)
 }
 
-/// The OID of the type that a cast names, if it is in [`TYPES`].
+/// The name of the type in [`TYPES`] that a cast names, or of arrays of it, and the type that its values are carried as.
+pub(crate) fn carried(data_type: &ast::DataType) -> Option<(String, ast::DataType)> {
+    if let Some(item) = item_of(data_type) {
+        let (name, carried) = carried(item)?;
+        let array = ast::ArrayElemTypeDef::SquareBracket(Box::new(carried), None);
+        return Some((format!("{name}[]"), ast::DataType::Array(array)));
+    }
+    let found = find(data_type)?;
+    Some((found.name.to_string(), if found.is_number { ast::DataType::BigInt(None) } else { ast::DataType::Text }))
+}
+
+/// The OID of the type that a cast names, if it or its items are in [`TYPES`].
 pub(crate) fn oid(data_type: &ast::DataType) -> Option<u32> {
-    find(data_type).map(|found| found.oid)
+    match item_of(data_type) {
+        Some(item) => find(item).map(|found| found.array),
+        None => find(data_type).map(|found| found.oid),
+    }
+}
+
+fn item_of(data_type: &ast::DataType) -> Option<&ast::DataType> {
+    match data_type {
+        ast::DataType::Array(ast::ArrayElemTypeDef::SquareBracket(item, _)) => Some(item),
+        _ => None,
+    }
 }
 
 fn find(data_type: &ast::DataType) -> Option<&'static SystemType> {
@@ -63,9 +84,10 @@ struct AsSystemType {
     signature: Signature,
 }
 
+/// The type that the second argument names, its arrays by `[]` behind it.
 fn named(value: Option<&ScalarValue>) -> Result<&'static SystemType> {
     let found = match value {
-        Some(ScalarValue::Utf8(Some(name))) => TYPES.iter().find(|t| t.name == name),
+        Some(ScalarValue::Utf8(Some(name))) => TYPES.iter().find(|t| t.name == name.trim_end_matches("[]")),
         _ => None,
     };
     found.ok_or_else(|| error(SqlError::invalid_parameter("the type of as_system_type must be written out")))
@@ -91,7 +113,8 @@ impl ScalarUDFImpl for AsSystemType {
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let target = named(args.scalar_arguments.get(1).copied().flatten())?;
         let field = args.arg_fields[0].as_ref().clone().with_name(NAME);
-        Ok(Arc::new(field.with_metadata(HashMap::from([(OID_METADATA.to_string(), target.oid.to_string())]))))
+        let oid = if matches!(field.data_type(), DataType::List(_)) { target.array } else { target.oid };
+        Ok(Arc::new(field.with_metadata(HashMap::from([(OID_METADATA.to_string(), oid.to_string())]))))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -17,6 +17,7 @@ fn table(id: u32, name: &str, columns: &[&str]) -> CatalogChange {
         sql: String::new(),
         depends_on: vec![],
         comment: None,
+        column_comments: std::collections::BTreeMap::new(),
         created_ms: 0,
     }))
 }

@@ -2,7 +2,7 @@
 
 use super::tokens::Tokens;
 use super::{access, clauses};
-use crate::statement::{CreateRelation, CreateSink, CreateView, OptionPair, RoleName, SinkInput, Statement};
+use crate::statement::{CreateRelation, CreateSink, CreateTableAs, CreateView, OptionPair, RoleName, SinkInput, Statement};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use thalweg_catalog::object::Emit;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
@@ -42,6 +42,7 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
             .with_hint("Drop the object and create it again.")
             .at(position));
     }
+    let temporary = temporary(tokens);
     for word in ["temporary", "temp", "local", "global", "unlogged", "recursive"] {
         if tokens.is_word(0, word) {
             return Err(SqlError::unsupported(format!("CREATE {} is not supported", word.to_uppercase())).at(position));
@@ -51,7 +52,10 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
         return source(tokens).map(Statement::CreateSource);
     }
     if tokens.accept(&["table"]) {
-        return table(tokens).map(Statement::CreateTable);
+        return table(tokens, temporary);
+    }
+    if temporary {
+        return Err(SqlError::unsupported("only tables can be temporary").at(position));
     }
     if tokens.accept(&["materialized", "view"]) {
         return materialized_view(tokens).map(Statement::CreateMaterializedView);
@@ -88,6 +92,27 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     }
 }
 
+/// `[LOCAL | GLOBAL] TEMPORARY`, before a table.
+fn temporary(tokens: &mut Tokens<'_>) -> bool {
+    ["local", "global", ""].iter().any(|scope| {
+        ["temporary", "temp"].iter().any(|word| {
+            let words: Vec<&str> = [*scope, *word].into_iter().filter(|word| !word.is_empty()).collect();
+            tokens.accept(&words)
+        })
+    })
+}
+
+/// `ON COMMIT PRESERVE ROWS`, which temporary tables do anyway.
+fn on_commit(tokens: &mut Tokens<'_>, temporary: bool) -> SqlResult<()> {
+    let position = tokens.position();
+    if !tokens.accept(&["on", "commit"]) || (temporary && tokens.accept(&["preserve", "rows"])) {
+        return Ok(());
+    }
+    let message =
+        if temporary { "ON COMMIT DROP and DELETE ROWS are not supported" } else { "only temporary tables have ON COMMIT" };
+    Err(SqlError::unsupported(message).with_hint("A temporary table is dropped when its session ends.").at(position))
+}
+
 fn if_not_exists(tokens: &mut Tokens<'_>) -> bool {
     tokens.accept(&["if", "not", "exists"])
 }
@@ -102,18 +127,46 @@ fn source(tokens: &mut Tokens<'_>) -> SqlResult<CreateRelation> {
     Ok(relation)
 }
 
-fn table(tokens: &mut Tokens<'_>) -> SqlResult<CreateRelation> {
+fn table(tokens: &mut Tokens<'_>, temporary: bool) -> SqlResult<Statement> {
     let probe = tokens.clone();
-    let relation = relation(tokens)?;
+    let mut ahead = tokens.clone();
+    if let Some(create) = table_as(&mut ahead, temporary)? {
+        *tokens = ahead;
+        return Ok(Statement::CreateTableAs(create));
+    }
+    let relation = CreateRelation { temporary, ..relation(tokens)? };
+    on_commit(tokens, temporary)?;
     if tokens.is_word(0, "as") {
-        return Err(SqlError::unsupported("CREATE TABLE AS is not supported")
-            .with_hint("Use CREATE MATERIALIZED VIEW, or CREATE TABLE and INSERT … SELECT.")
-            .at(tokens.position()));
+        return Err(SqlError::unsupported("CREATE TABLE AS with options is not supported").at(tokens.position()));
     }
     if tokens.is_done() && relation.columns.is_empty() && relation.options.is_empty() {
         return Err(SqlError::new(SqlState::InvalidTableDefinition, "a table needs at least one column").at(probe.position()));
     }
-    Ok(relation)
+    Ok(Statement::CreateTable(relation))
+}
+
+/// What follows `CREATE TABLE`, if it is a query's result.
+fn table_as(tokens: &mut Tokens<'_>, temporary: bool) -> SqlResult<Option<CreateTableAs>> {
+    let if_not_exists = if_not_exists(tokens);
+    let name = tokens.name()?;
+    // A list of words alone, without types, is one of names for the query's columns.
+    let columns = match tokens.peek(0) {
+        Some(Token::LParen) => match tokens.word_list() {
+            Ok(words) => words,
+            Err(_) => return Ok(None),
+        },
+        _ => vec![],
+    };
+    on_commit(tokens, temporary)?;
+    if !tokens.accept(&["as"]) {
+        return Ok(None);
+    }
+    let query = clauses::embedded_query(tokens)?;
+    let with_data = !tokens.accept(&["with", "no", "data"]);
+    if with_data {
+        tokens.accept(&["with", "data"]);
+    }
+    Ok(Some(CreateTableAs { name, temporary, if_not_exists, columns, query, with_data }))
 }
 
 fn relation(tokens: &mut Tokens<'_>) -> SqlResult<CreateRelation> {
@@ -126,6 +179,7 @@ fn relation(tokens: &mut Tokens<'_>) -> SqlResult<CreateRelation> {
     }
     Ok(CreateRelation {
         name,
+        temporary: false,
         if_not_exists,
         columns: body.columns,
         primary_key: body.primary_key,

@@ -181,6 +181,7 @@ fn explain(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
             | Statement::CreateView(_)
             | Statement::CreateSink(_)
             | Statement::CreateTable(_)
+            | Statement::Execute { .. }
     ) {
         return Err(SqlError::unsupported(format!("EXPLAIN of {} is not supported", inner.tag())).at(position));
     }

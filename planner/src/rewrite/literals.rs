@@ -84,8 +84,37 @@ pub(super) fn clock_interval(interval: &ast::Interval) -> Option<Expr> {
     (is_plain && text.contains(':')).then(|| cast(string(text), data_type))
 }
 
+/// A search in an array's text, `x = ANY ('{1,2}')` or `x <> ALL ('{1,2}')`, as one in a list.
+pub(super) fn rewrite_search(expr: &mut Expr) -> SqlResult<()> {
+    match expr {
+        Expr::AnyOp { left, right, .. } => {
+            if let Some(found) = any_of(left, right)? {
+                *expr = found;
+            }
+        }
+        Expr::AllOp { left, right, .. } => {
+            if let Some(found) = any_of(left, right)? {
+                *expr = Expr::UnaryOp { op: ast::UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(found))) };
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// `left = ANY ('{1,2}')` as `left IN ('1', '2')`: the elements then have the type of what is looked for. None if there is no
+/// array's text on the right.
+fn any_of(left: &Expr, right: &Expr) -> SqlResult<Option<Expr>> {
+    let Some(text) = text_of(right) else { return Ok(None) };
+    let list: Vec<Expr> = array_text::elements(text)?.iter().map(|e| e.as_deref().map_or_else(null, string)).collect();
+    Ok(Some(match list.is_empty() {
+        true => Expr::Value(Value::Boolean(false).into()),
+        false => Expr::InList { expr: Box::new(left.clone()), list, negated: false },
+    }))
+}
+
 /// The text of a literal in quotes.
-pub(super) fn text_of(expr: &Expr) -> Option<&str> {
+pub(crate) fn text_of(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Nested(inner) => text_of(inner),
         Expr::Value(value) => match &value.value {
@@ -101,6 +130,6 @@ pub(super) fn string(text: &str) -> Expr {
     Expr::Value(Value::SingleQuotedString(text.to_string()).into())
 }
 
-pub(super) fn cast(expr: Expr, data_type: DataType) -> Expr {
+pub(crate) fn cast(expr: Expr, data_type: DataType) -> Expr {
     Expr::Cast { kind: ast::CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }

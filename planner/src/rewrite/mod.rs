@@ -20,6 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 use std::ops::ControlFlow;
 use thalweg_catalog::{SqlError, SqlResult, SqlType};
 
+pub(crate) use literals::{cast, text_of};
 pub use names::{HIDDEN_SUFFIX, visible_name};
 pub use parameters::written_parameter_oids;
 pub(crate) use parameters::written_parameter_types;
@@ -107,6 +108,9 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
             }
             Ok(())
         }
+        Expr::AnyOp { compare_op: BinaryOperator::Eq, .. } | Expr::AllOp { compare_op: BinaryOperator::NotEq, .. } => {
+            literals::rewrite_search(expr)
+        }
         Expr::InSubquery { expr: row, .. } if matches!(row.as_ref(), Expr::Tuple(_)) => Err(refuse_row(row)),
         Expr::BinaryOp { left, op, right } => {
             if let BinaryOperator::PGCustomBinaryOperator(parts) = op
@@ -151,7 +155,7 @@ fn rewrite_cast(expr: &mut Expr) -> SqlResult<()> {
     if let Some((name, carried)) = system_type::carried(data_type) {
         *data_type = carried;
         let cast = std::mem::replace(expr, null());
-        let name = Expr::Value(ast::Value::SingleQuotedString(name.to_string()).into());
+        let name = Expr::Value(ast::Value::SingleQuotedString(name).into());
         *expr = call(system_type::NAME, vec![cast, name]);
         return Ok(());
     }

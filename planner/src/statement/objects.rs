@@ -11,6 +11,8 @@ use thalweg_catalog::object::{Emit, Encode, MessagePart};
 pub struct CreateRelation {
     /// Its name.
     pub name: Name,
+    /// `TEMPORARY`: it goes with the session.
+    pub temporary: bool,
     /// Whether an existing one is fine.
     pub if_not_exists: bool,
     /// Its columns; none at all where the connector is to know them.
@@ -106,6 +108,23 @@ pub struct CreateView {
     pub emit: Emit,
     /// `WITH (…)`.
     pub options: Vec<OptionPair>,
+}
+
+/// `CREATE TABLE … AS`.
+#[derive(Clone, Debug)]
+pub struct CreateTableAs {
+    /// Its name.
+    pub name: Name,
+    /// `TEMPORARY`: it goes with the session.
+    pub temporary: bool,
+    /// Whether an existing one is fine.
+    pub if_not_exists: bool,
+    /// Names for its columns, where they were given.
+    pub columns: Vec<Word>,
+    /// The query whose rows it gets.
+    pub query: EmbeddedQuery,
+    /// Not with `WITH NO DATA`.
+    pub with_data: bool,
 }
 
 /// `CREATE SINK`.

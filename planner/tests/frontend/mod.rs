@@ -72,6 +72,7 @@ pub fn catalog() -> Catalog {
             sql: String::new(),
             depends_on: vec![],
             comment: None,
+            column_comments: BTreeMap::new(),
             created_ms: 0,
         })));
     }

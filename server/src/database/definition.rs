@@ -5,8 +5,9 @@ use super::{Database, engine_error, now_ms, storage_error};
 use crate::access::authority::Authority;
 use crate::access::relations::CheckedRelations;
 use std::sync::Arc;
+use thalweg_catalog::catalog::TEMPORARY_PREFIX;
 use thalweg_catalog::{
-    Catalog, CatalogChange, CatalogObject, Epoch, ObjectDefinition, ObjectId, ObjectKind, RoleId, SecurityChange, SqlError,
+    Catalog, CatalogChange, CatalogObject, Column, Epoch, ObjectDefinition, ObjectId, ObjectKind, RoleId, SecurityChange, SqlError,
     SqlResult, SqlState, Subject,
 };
 use thalweg_executor::JobSpec;
@@ -14,7 +15,7 @@ use thalweg_plan::StreamPlan;
 use thalweg_planner::bind::{self, BindContext, BoundQueryObject};
 use thalweg_planner::lineage::{ColumnLineage, lineage_columns};
 use thalweg_planner::lower::{self, Context, Lowered, Root};
-use thalweg_planner::statement::{CreateRelation, CreateSink, CreateView, DropObjects, Name};
+use thalweg_planner::statement::{CreateRelation, CreateSink, CreateTableAs, CreateView, DropObjects, Name};
 use thalweg_planner::{Scope, StreamRelations, parse_query};
 
 /// Who changes something, and where names are looked up.
@@ -176,6 +177,25 @@ impl Database {
         self.add(&mut log, object, by, Some((plan, vec![])), vec![]).await
     }
 
+    /// Creates a table for the rows of a query that gives these columns, and runs its job. Its rows are yet to be written.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub async fn create_table_as(
+        &self,
+        create: &CreateTableAs,
+        columns: Vec<Column>,
+        by: &By,
+        sql: &str,
+    ) -> SqlResult<(Created, Option<Arc<CatalogObject>>)> {
+        let mut log = self.ddl.lock().await;
+        let bound = self.bound(by, sql, |context| bind::bind_create_table_as(create, columns, context))?;
+        let Some(object) = bound else { return Ok((Created::nothing(ObjectKind::Table, &create.name), None)) };
+        let (id, plan) = (object.id, lower::lower_table(&object)?);
+        let created = self.add(&mut log, object, by, Some((plan, vec![])), vec![]).await?;
+        Ok((created, self.catalog().get(id).cloned()))
+    }
+
     /// Creates a view.
     ///
     /// # Errors
@@ -234,9 +254,18 @@ impl Database {
         notices: Vec<String>,
     ) -> SqlResult<Created> {
         let (id, kind, name) = (object.id, object.kind(), object.name.clone());
-        Authority::new(self.catalog(), by.role).check_create_in(&object.schema)?;
+        let catalog = self.catalog();
+        let mut read = object.depends_on.iter().filter_map(|on| catalog.get(*on));
+        if let Some(temporary) = read.find(|on| on.schema.starts_with(TEMPORARY_PREFIX)) {
+            return Err(SqlError::unsupported(format!(
+                "a {kind} over the temporary table \"{}\" is not supported",
+                temporary.name
+            ))
+            .with_hint("Use a table that lasts."));
+        }
+        Authority::new(Arc::clone(&catalog), by.role).check_create_in(&object.schema)?;
         let subject = Subject::Relation(id);
-        let mut changes = rights_of_new(&self.catalog(), subject, by.role, Some(&object.schema));
+        let mut changes = rights_of_new(&catalog, subject, by.role, Some(&object.schema));
         changes.insert(0, CatalogChange::Create(Box::new(object)));
         self.commit(log, changes).await?;
         if let Some((plan, lineage)) = plan {

@@ -8,6 +8,7 @@ pub mod open;
 pub(crate) mod producer;
 pub mod query;
 pub mod scan;
+mod schemas;
 pub mod source_scan;
 
 use crate::access::audit::AuditLog;

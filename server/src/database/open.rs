@@ -64,6 +64,7 @@ impl Database {
             started_ms: now_ms(),
         });
         database.run_jobs().await?;
+        database.drop_temporary_leftovers().await?;
         Ok(database)
     }
 

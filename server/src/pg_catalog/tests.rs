@@ -76,6 +76,7 @@ fn object(id: u32, schema: &str, name: &str, columns: Vec<Column>, definition: O
         sql: String::new(),
         depends_on: on.iter().map(|id| ObjectId(*id)).collect(),
         comment: (name == "customers").then(|| "Who buys.".to_string()),
+        column_comments: BTreeMap::new(),
         created_ms: 0,
     }))
 }

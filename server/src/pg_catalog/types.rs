@@ -190,7 +190,7 @@ pub fn type_named(catalog: &Catalog, name: &str) -> Option<u32> {
         .map(|o| oids::row_type(o.id.0))
 }
 
-/// A name of one or two parts, each lowercased unless quoted.
+/// A name of one or two parts, each lowercased unless quoted. Blanks around the parts don't count.
 pub fn split_name(text: &str) -> (Option<String>, String) {
     let mut parts = vec![String::new()];
     let mut quoted = false;
@@ -199,6 +199,7 @@ pub fn split_name(text: &str) -> (Option<String>, String) {
         match c {
             '"' => quoted = !quoted,
             '.' if !quoted => parts.push(String::new()),
+            c if !quoted && c.is_whitespace() => {}
             c if quoted => part.push(c),
             c => part.extend(c.to_lowercase()),
         }

@@ -1,6 +1,6 @@
 //! Statements that change the catalog. Each runs in a task of its own, which a cancelled statement does not stop half-way.
 
-use super::ClientSession;
+use super::{ClientSession, write};
 use crate::access::authority::{denied, not_owner, refused};
 use crate::database::definition::{Created, described, rights_of_new};
 use crate::wire::session::{Notice, Outcome, Severity};
@@ -12,8 +12,13 @@ use thalweg_planner::{ParsedStatement, Statement};
 
 impl ClientSession {
     pub(super) async fn define(&mut self, parsed: &ParsedStatement) -> SqlResult<Outcome> {
+        let mut statement = parsed.statement.clone();
+        if let Statement::CreateTable(create) = &mut statement
+            && create.temporary
+        {
+            self.place_temporary(&mut create.name).await?;
+        }
         let (database, by, sql) = (Arc::clone(&self.database), self.by(), parsed.text.clone());
-        let statement = parsed.statement.clone();
         let tag = statement.tag();
         let created = Self::apart(async move {
             match &statement {
@@ -95,6 +100,11 @@ impl ClientSession {
         if_not_exists: bool,
         owner: Option<&RoleName>,
     ) -> SqlResult<Outcome> {
+        if name.value.starts_with("pg_") {
+            return Err(SqlError::new(SqlState::ReservedName, format!("unacceptable schema name \"{}\"", name.value))
+                .with_detail("The prefix \"pg_\" is reserved for system schemas.")
+                .at(name.position));
+        }
         let (authority, doer) = (self.authority(), self.doer());
         let security = authority.security();
         if !security.may(authority.role, &Subject::Database, Privileges::CREATE) {
@@ -150,21 +160,32 @@ impl ClientSession {
     }
 
     pub(super) async fn comment(&mut self, target: &CommentTarget, comment: Option<String>) -> SqlResult<Outcome> {
-        let CommentTarget::Object(kind, name) = target else {
-            return Err(
-                SqlError::unsupported("comments are kept on relations only").with_hint("Comment on the relation instead.")
-            );
-        };
         let catalog = self.database.catalog();
-        let object = find_object(name, &catalog, &self.search_path())?;
-        if object.kind() != *kind {
-            return Err(
-                SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a {kind}", object.name)).at(name.position)
-            );
-        }
-        self.authority().check_owner(object)?;
-        let (database, id) = (Arc::clone(&self.database), object.id);
-        Self::apart(async move { database.change_catalog(vec![CatalogChange::Comment { id, comment }]).await }).await?;
+        let find = |kind: &ObjectKind, name: &Name| -> SqlResult<Arc<CatalogObject>> {
+            let object = find_object(name, &catalog, &self.search_path())?;
+            if object.kind() != *kind {
+                let message = format!("\"{}\" is not a {kind}", object.name);
+                return Err(SqlError::new(SqlState::WrongObjectType, message).at(name.position));
+            }
+            self.authority().check_owner(object)?;
+            Ok(Arc::clone(object))
+        };
+        let change = match target {
+            CommentTarget::Object(kind, name) => CatalogChange::Comment { id: find(kind, name)?.id, comment },
+            CommentTarget::Column(name, column) => {
+                let object = find_object(name, &catalog, &self.search_path())?;
+                self.authority().check_owner(object)?;
+                let column = write::place_of(object, column)?;
+                CatalogChange::CommentColumn { id: object.id, column, comment }
+            }
+            CommentTarget::Schema(_) => {
+                return Err(
+                    SqlError::unsupported("comments on schemas are not supported").with_hint("Comment on relations and columns.")
+                );
+            }
+        };
+        let database = Arc::clone(&self.database);
+        Self::apart(async move { database.change_catalog(vec![change]).await }).await?;
         Ok(Outcome::Tag("COMMENT".into()))
     }
 

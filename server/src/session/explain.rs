@@ -3,28 +3,31 @@
 use super::{ClientSession, rows_of, text_batch, text_columns};
 use crate::access::relations::CheckedRelations;
 use crate::database::connectors::Connectors;
-use crate::wire::session::Outcome;
+use crate::wire::session::{Outcome, ResultColumn};
 use thalweg_catalog::object::Emit;
-use thalweg_catalog::{SqlError, SqlResult};
+use thalweg_catalog::{SqlError, SqlResult, SqlType};
 use thalweg_planner::bind::{self, BindContext};
-use thalweg_planner::logical::output_columns;
+use thalweg_planner::logical::{output_columns, substitute_parameters};
 use thalweg_planner::lower::{Context, Root, lower};
 use thalweg_planner::statement::{Explain, ExplainStage};
-use thalweg_planner::{Scope, Statement, explain as print};
+use thalweg_planner::{Scope, Statement, ast, explain as print};
 
 /// The name that a query has in its own plan, as no object has it yet.
 const UNNAMED: &str = "query";
 
 impl ClientSession {
-    pub(super) fn explain(&mut self, explain: &Explain) -> SqlResult<Outcome> {
+    pub(super) async fn explain(&mut self, explain: &Explain) -> SqlResult<Outcome> {
         if explain.analyze {
             return Err(SqlError::unsupported("EXPLAIN ANALYZE is not supported")
                 .with_hint("See thalweg.operators for what each operator of a running job does."));
         }
+        let mut lines = match explain.statement.as_ref() {
+            Statement::Execute { name, values } => self.explain_prepared(&name.value, values).await?,
+            statement => self.explain_lines(statement, &explain.text)?,
+        };
         if explain.json {
-            return Err(SqlError::unsupported("EXPLAIN (FORMAT JSON) is not supported").with_hint("Leave the format out."));
+            return in_json(&lines, explain.stage);
         }
-        let mut lines = self.explain_lines(&explain.statement, &explain.text)?;
         match explain.stage {
             None => {}
             Some(ExplainStage::Logical) => lines = section(&lines, "Logical plan"),
@@ -35,6 +38,21 @@ impl ClientSession {
         }
         let rows = lines.into_iter().map(|line| vec![line]).collect();
         Ok(rows_of(text_columns(&["QUERY PLAN"]), text_batch(&["QUERY PLAN"], rows)?, "EXPLAIN"))
+    }
+
+    /// The plan by which a prepared query is read with these parameters.
+    async fn explain_prepared(&mut self, name: &str, values: &[ast::Expr]) -> SqlResult<Vec<String>> {
+        let prepared = self.prepared_for(name, values)?;
+        let statement = prepared.statement.as_ref().map(|parsed| &parsed.statement);
+        let Some(Statement::Query(query)) = statement else {
+            let tag = statement.map_or("", Statement::tag);
+            return Err(SqlError::unsupported(format!("EXPLAIN {tag} is not supported")));
+        };
+        let params = self.constants(values, &prepared.description.params).await?;
+        let running = self.running();
+        let (plan, _) = running.plan(query, &super::declared_types(&prepared.description.params))?;
+        let plan = substitute_parameters(plan, &params)?;
+        Ok(print::explain_read(&running.planner.optimize_batch(&plan, crate::database::now_us())?))
     }
 
     fn explain_lines(&mut self, statement: &Statement, text: &str) -> SqlResult<Vec<String>> {
@@ -96,6 +114,20 @@ impl ClientSession {
         let lowered = lower(&bound.plan, &root, &lowering, emit)?;
         Ok(print::explain(&bound.plan, &lowered, &catalog, &bound.object.name))
     }
+}
+
+/// The stages by their headings, each as its lines.
+fn in_json(lines: &[String], stage: Option<ExplainStage>) -> SqlResult<Outcome> {
+    let wanted = |heading: &str| match stage {
+        None => true,
+        Some(ExplainStage::Physical) => heading == "Streaming plan",
+        Some(_) => heading == "Logical plan",
+    };
+    let headings = ["Logical plan", "Streaming plan"].into_iter().filter(|h| wanted(h) && lines.iter().any(|line| line == h));
+    let stages: serde_json::Map<_, _> = headings.map(|heading| (heading.to_string(), section(lines, heading).into())).collect();
+    let text = serde_json::Value::from(vec![serde_json::Value::Object(stages)]).to_string();
+    let column = ResultColumn::new("QUERY PLAN", SqlType::Json);
+    Ok(rows_of(vec![column], text_batch(&["QUERY PLAN"], vec![vec![text]])?, "EXPLAIN"))
 }
 
 /// The lines under a heading.

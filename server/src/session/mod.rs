@@ -7,6 +7,7 @@
 //! transaction ends. `CREATE`, `DROP` and the like take effect at once and are not rolled back.
 
 mod access;
+mod create_as;
 pub mod cursor;
 mod definition;
 pub mod explain;
@@ -21,6 +22,8 @@ pub mod settings;
 pub mod show;
 pub mod snapshot;
 pub mod subscribe;
+mod system_types;
+mod temporary;
 pub mod transaction;
 pub mod write;
 
@@ -78,6 +81,8 @@ pub struct ClientSession {
     together: bool,
     /// The types that the parameters of the statement that runs were described with.
     param_types: Vec<Option<SqlType>>,
+    /// Where its temporary tables stand, once it has some.
+    temporary: Option<temporary::TemporarySchema>,
     /// The newest epoch that the session has written or read at: it never sees less again.
     seen: Epoch,
 }
@@ -128,6 +133,7 @@ impl ClientSession {
             planning: None,
             together: false,
             param_types: vec![],
+            temporary: None,
             seen: Epoch(0),
         })
     }
@@ -163,7 +169,8 @@ impl ClientSession {
         let authority = self.authority();
         let catalog = Arc::clone(&authority.catalog);
         let found = |schema: &String| catalog.has_schema(schema) && authority.may_use_schema(schema);
-        self.settings.search_path().into_iter().filter(found).collect()
+        let temporary = self.temporary.iter().map(|schema| schema.name().to_string());
+        temporary.filter(|schema| catalog.has_schema(schema)).chain(self.settings.search_path().into_iter().filter(found)).collect()
     }
 
     fn planning_state(&mut self) -> (SessionState, Arc<Vec<FunctionInfo>>) {
@@ -221,6 +228,7 @@ impl ClientSession {
             | Statement::CreateView(_)
             | Statement::CreateMaterializedView(_)
             | Statement::CreateSink(_) => self.define(parsed).await,
+            Statement::CreateTableAs(create) => self.create_table_as(create, &parsed.text, &params).await,
             Statement::CreateSchema { name, if_not_exists, owner } => {
                 self.create_schema(name, *if_not_exists, owner.as_ref()).await
             }
@@ -231,7 +239,7 @@ impl ClientSession {
             Statement::Refresh(name) => self.refresh(name).await,
             Statement::Rename { .. } => self.rename(statement).await,
             Statement::Comment { target, comment } => self.comment(target, comment.clone()).await,
-            Statement::Explain(explain) => self.explain(explain),
+            Statement::Explain(explain) => self.explain(explain).await,
             Statement::Show(show) => self.show(show),
             Statement::Describe(name) => self.describe_relation(name),
             Statement::Set(set) => self.set(set).await,
@@ -257,7 +265,7 @@ impl ClientSession {
             Statement::Prepare { .. } => self.prepare(parsed).await,
             Statement::Execute { name, values } => self.run_prepared(&name.value, values).await,
             Statement::Deallocate(name) => self.deallocate(name.as_ref().map(|n| n.value.as_str())),
-            Statement::Discard(target) => self.discard(*target),
+            Statement::Discard(target) => self.discard(*target).await,
             Statement::Listen(channel) => self.listen(Deed::Listen(channel.clone()), tag),
             Statement::Notify { channel, payload } => self.notify(channel, payload, tag),
             Statement::Unlisten(channel) => self.listen(Deed::Unlisten(channel.clone()), tag),
@@ -287,9 +295,16 @@ impl ClientSession {
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
                 self.describe_change(&parsed.statement, &declared)?
             }
+            Statement::CreateTableAs(create) => {
+                let (_, types) = self.running().plan(&create.query.query, &declared)?;
+                StatementDescription { params: types.iter().map(SqlType::oid).collect(), columns: None }
+            }
             Statement::Show(show) => none(Some(self.show_columns(show))),
             Statement::Describe(_) => none(Some(show::description_columns())),
-            Statement::Explain(_) => none(Some(vec![ResultColumn::new("QUERY PLAN", SqlType::Text)])),
+            Statement::Explain(explain) => {
+                let sql_type = if explain.json { SqlType::Json } else { SqlType::Text };
+                none(Some(vec![ResultColumn::new("QUERY PLAN", sql_type)]))
+            }
             Statement::Fetch { cursor, move_only: false, .. } => none(self.cursor_columns(&cursor.value)),
             Statement::Execute { name, .. } => none(self.prepared.get(&name.value).and_then(|p| p.description.columns.clone())),
             Statement::Subscribe(subscribe) => none(Some(self.subscribe_columns(subscribe)?)),
@@ -317,7 +332,12 @@ impl Session for ClientSession {
 
     async fn describe(&mut self, statement: &ParsedStatement, param_oids: &[u32]) -> SqlResult<StatementDescription> {
         self.check_allowed(&statement.statement)?;
-        self.describe_statement(statement, param_oids).map_err(|e| shifted(e, statement.offset))
+        let mut description = self.describe_statement(statement, param_oids).map_err(|e| shifted(e, statement.offset))?;
+        // A type that the client gave is the parameter's, whatever it is carried as.
+        for (found, given) in description.params.iter_mut().zip(param_oids).filter(|(_, given)| !matches!(given, 0 | 705)) {
+            *found = *given;
+        }
+        Ok(description)
     }
 
     async fn execute(&mut self, statement: &ParsedStatement, params: Vec<ScalarValue>, param_oids: &[u32]) -> SqlResult<Outcome> {

@@ -39,16 +39,26 @@ impl ClientSession {
     }
 
     pub(super) async fn run_prepared(&mut self, name: &str, values: &[thalweg_planner::ast::Expr]) -> SqlResult<Outcome> {
+        let prepared = self.prepared_for(name, values)?;
+        let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
+        let params = self.constants(values, &prepared.description.params).await?;
+        self.param_types = super::declared_types(&prepared.description.params);
+        Box::pin(self.dispatch(statement, params)).await
+    }
+
+    /// The prepared statement of this name, if it has as many parameters as there are values.
+    pub(super) fn prepared_for(
+        &self,
+        name: &str,
+        values: &[thalweg_planner::ast::Expr],
+    ) -> SqlResult<Arc<Prepared<ParsedStatement>>> {
         let missing =
             || SqlError::new(SqlState::InvalidSqlStatementName, format!("prepared statement \"{name}\" does not exist"));
         let prepared = Arc::clone(self.prepared.get(name).ok_or_else(missing)?);
-        let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
         if values.len() != prepared.description.params.len() {
             return Err(SqlError::syntax(format!("wrong number of parameters for prepared statement \"{name}\""))
                 .with_detail(format!("Expected {} parameters but got {}.", prepared.description.params.len(), values.len())));
         }
-        let params = self.constants(values, &prepared.description.params).await?;
-        self.param_types = super::declared_types(&prepared.description.params);
-        Box::pin(self.dispatch(statement, params)).await
+        Ok(prepared)
     }
 }

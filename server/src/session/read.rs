@@ -1,9 +1,8 @@
 //! Queries, and values that stand in statements.
 
-use super::{ClientSession, origins};
+use super::{ClientSession, origins, system_types};
 use crate::database::query::Rows;
 use crate::wire::session::{Outcome, ResultColumn, RowTag};
-use arrow::datatypes::FieldRef;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
@@ -18,13 +17,15 @@ pub fn result_columns(columns: &[Column]) -> Vec<ResultColumn> {
 
 /// The result columns of a plan, with the types that its fields are shown as: system relations have some of their own.
 pub fn plan_columns(columns: &[Column], plan: &LogicalPlan) -> Vec<ResultColumn> {
-    let fields = plan.schema().fields();
-    let typed = |(column, field): (ResultColumn, &FieldRef)| column.with_type_of(field);
-    if fields.len() == columns.len() {
-        result_columns(columns).into_iter().zip(fields).map(typed).collect()
-    } else {
-        result_columns(columns)
+    let oids = system_types::oids(plan);
+    if oids.len() != columns.len() {
+        return result_columns(columns);
     }
+    let typed = |(column, oid): (ResultColumn, Option<u32>)| match oid {
+        Some(oid) => ResultColumn { type_oid: oid, ..column },
+        None => column,
+    };
+    result_columns(columns).into_iter().zip(oids).map(typed).collect()
 }
 
 fn folded(ident: &ast::Ident) -> String {

@@ -62,7 +62,7 @@ impl ClientSession {
         Ok(Outcome::Tag("SET".into()))
     }
 
-    pub(super) fn discard(&mut self, target: DiscardTarget) -> SqlResult<Outcome> {
+    pub(super) async fn discard(&mut self, target: DiscardTarget) -> SqlResult<Outcome> {
         let tag = match target {
             DiscardTarget::All => {
                 if self.in_block() {
@@ -75,6 +75,7 @@ impl ClientSession {
                 self.prepared.clear();
                 self.carry_out(vec![Deed::Unlisten(None)]);
                 self.settings.reset_all();
+                self.discard_temporary().await?;
                 self.settings.set("session_authorization", None)?;
                 self.settings.set("role", None)?;
                 self.note_superuser();
@@ -82,7 +83,10 @@ impl ClientSession {
             }
             DiscardTarget::Plans => "DISCARD PLANS",
             DiscardTarget::Sequences => "DISCARD SEQUENCES",
-            DiscardTarget::Temporary => "DISCARD TEMP",
+            DiscardTarget::Temporary => {
+                self.discard_temporary().await?;
+                "DISCARD TEMP"
+            }
         };
         Ok(Outcome::Tag(tag.into()))
     }

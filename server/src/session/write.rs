@@ -184,7 +184,7 @@ impl ClientSession {
         change::change_of(kind, table, rows, &pending, reading.as_ref())
     }
 
-    async fn write_change(&mut self, change: Change, lock: Option<OwnedMutexGuard<()>>) -> SqlResult<()> {
+    pub(super) async fn write_change(&mut self, change: Change, lock: Option<OwnedMutexGuard<()>>) -> SqlResult<()> {
         match &mut self.transaction {
             Some(transaction) => {
                 transaction.add(change.table, change.delta, lock);
@@ -295,7 +295,12 @@ impl ClientSession {
         for (place, column) in table.columns.iter().enumerate() {
             let value = match &column.default {
                 Some(text) if !given.contains(&place) => {
-                    let query = thalweg_planner::parse_query(&format!("SELECT {text}"))?;
+                    // The text of an array has that type only where it is cast.
+                    let value = match &column.sql_type {
+                        SqlType::Array(_) => format!("CAST({text} AS {})", column.sql_type),
+                        _ => text.clone(),
+                    };
+                    let query = thalweg_planner::parse_query(&format!("SELECT {value}"))?;
                     let (_, mut rows) = self.rows(&query, &[]).await?;
                     let first = rows.next().await.ok_or_else(|| SqlError::internal("a default has no value"))??;
                     let value = ScalarValue::try_from_array(first.column(0), 0).map_err(|e| thalweg_planner::sql_error(&e))?;
@@ -321,7 +326,7 @@ fn change_schema(table: &CatalogObject, kind: &Kind) -> SchemaRef {
     }
 }
 
-fn place_of(table: &CatalogObject, word: &Word) -> SqlResult<usize> {
+pub(super) fn place_of(table: &CatalogObject, word: &Word) -> SqlResult<usize> {
     table.columns.iter().position(|c| c.name == word.value).ok_or_else(|| {
         SqlError::new(
             SqlState::UndefinedColumn,

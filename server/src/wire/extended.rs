@@ -6,7 +6,7 @@ use super::message::{self, Bind, Frontend, Target, protocol_violation};
 use super::parameter::decode_parameter;
 use super::portal::{Portal, PortalState};
 use super::rows::{Cursor, send_rows};
-use super::session::{Outcome, Prepared, ResultColumn, Session, StatementDescription};
+use super::session::{Outcome, Prepared, ResultColumn, RowTag, Session, StatementDescription};
 use super::value::Format;
 use super::value::write::RowWriter;
 use datafusion::scalar::ScalarValue;
@@ -140,6 +140,9 @@ where
     }
 
     async fn execute(&mut self, name: String, rows_max: u32) -> Result<(), Stop> {
+        if self.portals.get(&name).is_none() && self.session.cursor_columns(&name).is_some() {
+            return self.execute_cursor(&name, rows_max).await;
+        }
         let mut portal = self.portals.take(&name).ok_or_else(|| no_portal(&name))?;
         let guard = self.guard();
         let state = std::mem::replace(&mut portal.state, PortalState::Finished);
@@ -160,6 +163,30 @@ where
             }
         };
         self.portals.put(name, portal);
+        Ok(())
+    }
+
+    /// Rows of a cursor that was declared in SQL, which Execute can name as a portal.
+    async fn execute_cursor(&mut self, name: &str, rows_max: u32) -> Result<(), Stop> {
+        let count = if rows_max == 0 { "ALL".to_string() } else { rows_max.to_string() };
+        let fetch = self.session.parse(&format!("FETCH {count} FROM \"{}\"", name.replace('"', "\"\"")))?;
+        let guard = self.guard();
+        self.session.join_request();
+        for statement in &fetch {
+            let outcome = guard.run(&mut self.reader, self.session.execute(statement, vec![], &[])).await?;
+            let Outcome::Rows { columns, rows, .. } = outcome else {
+                return Err(SqlError::internal("a cursor gives no rows").into());
+            };
+            let formats = vec![Format::Text; columns.len()];
+            let writer = RowWriter::new(columns, formats, self.session.output_settings());
+            let mut cursor = Cursor::new(writer, rows, RowTag::Counted("SELECT"));
+            let sent = send_rows(&mut cursor, 0, &guard, &mut self.reader, &mut self.writer).await?;
+            if rows_max > 0 && sent.rows == u64::from(rows_max) {
+                message::put_bare(&mut self.writer.out, b's');
+            } else {
+                self.complete(&cursor.tag().text(sent.rows));
+            }
+        }
         Ok(())
     }
 

@@ -72,7 +72,8 @@ where
     W: AsyncWrite + Unpin + Send,
 {
     let mut sent = 0;
-    let mut unflushed = false;
+    // A client that copies goes on as soon as it hears that data will come, which may be long before there is any.
+    let mut unflushed = cursor.copy.is_some();
     loop {
         if let Some((batch, next)) = &mut cursor.batch {
             while *next < batch.rows() && (rows_max == 0 || sent < rows_max) {

@@ -20,6 +20,7 @@ fn create(catalog: &Catalog, name: &str) -> CatalogChange {
         sql: format!("CREATE VIEW {name} AS SELECT 1"),
         depends_on: Vec::new(),
         comment: None,
+        column_comments: std::collections::BTreeMap::new(),
         created_ms: 0,
     }))
 }

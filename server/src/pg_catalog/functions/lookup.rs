@@ -50,7 +50,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     strict("pg_partition_ancestors", Kind::Oid, |_, _| Ok(Cell::Null)),
     strict("pg_partition_root", Kind::Oid, |_, _| Ok(Cell::Null)),
     lenient("obj_description", Kind::Text, |s, args| Ok(description(s, as_oid(args.first())).into())),
-    lenient("col_description", Kind::Text, |_, _| Ok(Cell::Null)),
+    strict("col_description", Kind::Text, |s, args| Ok(column_description(s, args).into())),
     lenient("shobj_description", Kind::Text, |_, _| Ok(Cell::Null)),
     strict("to_regclass", Kind::Oid, |s, args| Ok(regclass(s, &text_at(args, 0).unwrap_or_default()).into())),
     strict("to_regtype", Kind::Oid, |s, args| Ok(type_named(&s.catalog, &text_at(args, 0).unwrap_or_default()).into())),
@@ -162,6 +162,12 @@ fn description(snapshot: &SystemSnapshot, oid: Option<u32>) -> Option<String> {
         return object.comment.clone();
     }
     snapshot.functions.iter().find(|f| oids::function(&f.name) == oid).and_then(|f| f.description.clone())
+}
+
+fn column_description(snapshot: &SystemSnapshot, args: &[Cell]) -> Option<String> {
+    let object = snapshot.catalog.get(ObjectId(as_oid(args.first())?))?;
+    let place = usize::try_from(as_int(args.get(1))?).ok()?.checked_sub(1)?;
+    object.column_comments.get(&place).cloned()
 }
 
 fn size(snapshot: &SystemSnapshot, args: &[Cell]) -> RelationSize {

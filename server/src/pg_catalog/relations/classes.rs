@@ -6,6 +6,7 @@ use crate::pg_catalog::oids;
 use crate::pg_catalog::relation::{Cell, Relation, Row};
 use crate::pg_catalog::snapshot::SystemSnapshot;
 use crate::pg_catalog::types::BASE_TYPES;
+use thalweg_catalog::catalog::TEMPORARY_PREFIX;
 use thalweg_catalog::{CatalogObject, ObjectKind, Subject};
 
 pub(super) static RELATIONS: &[Relation] = &[
@@ -110,6 +111,9 @@ fn pg_class(snapshot: &SystemSnapshot) -> Vec<Row> {
             ("relhasrules", matches!(kind, 'v' | 'm').into()),
             ("relreplident", if object.is_some() { 'd' } else { 'n' }.into()),
         ];
+        if schema.starts_with(TEMPORARY_PREFIX) {
+            row.push(("relpersistence", 't'.into()));
+        }
         if matches!(kind, 'r' | 'm') {
             row.push(("relam", oids::HEAP.into()));
             row.push(("relfilenode", oid.into()));
@@ -290,6 +294,17 @@ fn pg_description(snapshot: &SystemSnapshot) -> Vec<Row> {
             vec![("objoid", object.id.0.into()), ("classoid", oids::PG_CLASS.into()), ("description", comment.as_str().into())];
         Some(row)
     });
+    let columns = snapshot.catalog.objects().flat_map(|object| {
+        let of_column = |(place, comment): (&usize, &String)| -> Row {
+            vec![
+                ("objoid", object.id.0.into()),
+                ("classoid", oids::PG_CLASS.into()),
+                ("objsubid", (place + 1).into()),
+                ("description", comment.as_str().into()),
+            ]
+        };
+        object.column_comments.iter().map(of_column).collect::<Vec<_>>()
+    });
     let functions = snapshot.functions.iter().filter_map(|function| {
         let row: Row = vec![
             ("objoid", oids::function(&function.name).into()),
@@ -298,7 +313,7 @@ fn pg_description(snapshot: &SystemSnapshot) -> Vec<Row> {
         ];
         Some(row)
     });
-    objects.chain(functions).collect()
+    objects.chain(columns).chain(functions).collect()
 }
 
 fn views(snapshot: &SystemSnapshot) -> impl Iterator<Item = &CatalogObject> {

@@ -5,6 +5,7 @@
 //! become outer joins ([`nothing`], [`subqueries`]); results are named as Postgres names them ([`names`]).
 
 mod build;
+mod copied;
 mod expressions;
 mod names;
 mod nothing;

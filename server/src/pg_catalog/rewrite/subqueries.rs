@@ -2,6 +2,7 @@
 //! plans only when they aggregate over equalities, become outer joins.
 
 use super::build::{and, boolean, call, empty_text_array, null, number};
+use super::copied::{copy_owner, relations_of};
 use super::nothing::{aggregates, is_never, make_empty, reads_nothing, select_of};
 use super::spread::spread_relations;
 use super::{folded, parts};
@@ -45,7 +46,8 @@ impl Subqueries {
     fn rewrite_select(&mut self, select: &mut Select) {
         let mut system = SystemColumns::of(select);
         visit_expressions(select, &mut system);
-        let mut constants = Constants { depth: 0 };
+        let outer = relations_of(select);
+        let mut constants = Constants { depth: 0, outer, copied: &mut self.joined };
         visit_expressions(select, &mut constants);
         if reads_nothing(select) && !aggregates(select) {
             make_empty(select);
@@ -110,11 +112,32 @@ fn visit_expressions(select: &mut Select, visitor: &mut impl VisitorMut<Break = 
 }
 
 /// Replaces subqueries by what they are when nothing can be in them, and `ARRAY(…)` by an aggregate.
-struct Constants {
+struct Constants<'a> {
     depth: usize,
+    /// The relations that the select reads.
+    outer: Vec<(String, TableFactor)>,
+    copied: &'a mut usize,
 }
 
-impl VisitorMut for Constants {
+impl Constants<'_> {
+    /// `ARRAY(query)`.
+    fn array(&mut self, mut query: Box<Query>) -> Option<Expr> {
+        let Query { body, order_by, .. } = &mut *query;
+        if let SetExpr::Select(select) = &mut **body
+            && copy_owner(select, &self.outer, *self.copied + 1)
+        {
+            *self.copied += 1;
+            spread_relations(select, order_by);
+        }
+        match select_of(&query) {
+            Some(select) if options_of(select).is_some() => Some(call("_option_texts", options_of(select).into_iter().collect())),
+            Some(select) if is_never(select) || spreads_argument(select) => Some(empty_text_array()),
+            _ => aggregated(&query),
+        }
+    }
+}
+
+impl VisitorMut for Constants<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
@@ -139,14 +162,9 @@ impl VisitorMut for Constants {
             Expr::Function(Function { name, args: FunctionArguments::Subquery(query), .. })
                 if parts(name).last().is_some_and(|name| name.eq_ignore_ascii_case("array")) =>
             {
-                let found = match select_of(query) {
-                    Some(select) if options_of(select).is_some() => {
-                        call("_option_texts", options_of(select).into_iter().collect())
-                    }
-                    Some(select) if is_never(select) || spreads_argument(select) => empty_text_array(),
-                    _ => aggregated(query).unwrap_or_else(|| expr.clone()),
-                };
-                *expr = found;
+                if let Some(found) = self.array(query.clone()) {
+                    *expr = found;
+                }
             }
             _ => {}
         }
@@ -205,7 +223,7 @@ fn aggregated(query: &Query) -> Option<Expr> {
     if let (FunctionArguments::List(list), false) = (&mut aggregate.args, order.is_empty()) {
         list.clauses.push(datafusion::sql::sqlparser::ast::FunctionArgumentClause::OrderBy(order));
     }
-    select.projection = vec![SelectItem::UnnamedExpr(Expr::Function(aggregate))];
+    select.projection = vec![SelectItem::ExprWithAlias { expr: Expr::Function(aggregate), alias: Ident::new("array") }];
     Some(Expr::Subquery(Box::new(query)))
 }
 

@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::JoinHandle;
 
 /// Statements: `rows N`, `rows $1`, `fail`, `late N` (N rows, then an error), `wait` (forever), `endless` (a row, then nothing),
-/// `begin`, `commit`, `set`, `notice`, `in`, `out N`, `timeout`.
+/// `follow` (COPY without rows), `begin`, `commit`, `set`, `notice`, `in`, `out N`, `timeout`.
 struct Script {
     status: TransactionStatus,
     prepared: PreparedStatements<String>,
@@ -150,6 +150,10 @@ impl Session for Script {
                 relation: "t".to_string(),
                 sink: Box::new(Sink(Arc::clone(&self.copied), 0)),
             },
+            "follow" => {
+                let rows = futures::stream::pending().boxed();
+                Outcome::CopyOut { columns: numbers(), rows, options: CopyOptions::default() }
+            }
             "out" => Outcome::CopyOut {
                 columns: numbers(),
                 rows: futures::stream::iter(rows(count)).boxed(),
@@ -502,6 +506,13 @@ async fn d22_copy_in_fails_as_in_postgres() {
 async fn copy_out_sends_a_message_for_each_row() {
     let mut client = connect().await;
     assert_eq!(client.query("out 2").await, "CopyOut; d(49, 10]; d(50, 10]; CopyDone; COPY 2; Z:I");
+}
+
+#[tokio::test]
+async fn a_client_hears_that_rows_will_be_copied_before_there_are_any() {
+    let mut client = connect().await;
+    client.put(b'Q', b"follow\0").send().await;
+    assert_eq!(client.message().await.map(|(kind, _)| kind), Some(b'H'));
 }
 
 #[tokio::test]

@@ -1,0 +1,1 @@
+select total from {{ ref('summed') }}

@@ -1,0 +1,2 @@
+{{ config(materialized='ephemeral') }}
+select sum(total) as total from {{ ref('totals') }}
