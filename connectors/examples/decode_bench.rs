@@ -77,6 +77,7 @@ fn read(
         job: "bench".into(),
         columns: columns.to_vec(),
         projection: projection.to_vec(),
+        time: None,
         runtime: runtime.clone(),
     })?;
     reader.assign(splits.into_iter().map(|split| (split, None)).collect())?;

@@ -40,6 +40,9 @@ pub struct SourceContext {
     pub columns: Vec<Column>,
     /// The declared columns that are read, in output order: batches have exactly these.
     pub projection: Vec<usize>,
+    /// The place in `projection` of the time that the source's watermark stands on. A reader that can choose reads the split that is
+    /// behind in it: what is read ahead of the others must be kept until they have come as far.
+    pub time: Option<usize>,
     /// For what must be async, such as object stores.
     pub runtime: tokio::runtime::Handle,
 }
@@ -92,7 +95,8 @@ pub trait SourceReader: Send {
     /// If a split can't be opened or its position can't be read.
     fn assign(&mut self, splits: Vec<(SplitId, Option<Position>)>) -> ConnectorResult<()>;
 
-    /// What comes next; waits at most about `timeout` for it. Splits take turns, so that none starves. After an error the
+    /// What comes next; waits at most about `timeout` for it. Splits take turns, so that none starves, or the one
+    /// furthest behind in time comes first. After an error the
     /// reader is not used again: a new one starts from the last positions.
     ///
     /// # Errors

@@ -40,6 +40,8 @@ pub(crate) fn rows(batch: &RecordBatch) -> Vec<String> {
 pub(crate) struct Harness {
     pub(crate) source: Arc<dyn SourceConnector>,
     columns: Vec<Column>,
+    /// The column of the watermark.
+    pub(crate) time: Option<usize>,
     runtime: Runtime,
 }
 
@@ -55,7 +57,7 @@ pub(crate) struct Read {
 impl Harness {
     pub(crate) fn new(spec: &ConnectorSpec, columns: &[Column]) -> Harness {
         let source = registry::source(spec, columns).unwrap();
-        Harness { source, columns: columns.to_vec(), runtime: Runtime::new().unwrap() }
+        Harness { source, columns: columns.to_vec(), time: None, runtime: Runtime::new().unwrap() }
     }
 
     pub(crate) fn splits(&self) -> Vec<String> {
@@ -72,6 +74,7 @@ impl Harness {
             job: "j".into(),
             columns: self.columns.clone(),
             projection: projection.to_vec(),
+            time: self.time,
             runtime: self.runtime.handle().clone(),
         };
         self.source.reader(context).unwrap()

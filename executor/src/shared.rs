@@ -190,6 +190,7 @@ impl Shared {
         &self,
         context: &NodeContext,
         columns: &[usize],
+        time: Option<usize>,
         restored: BTreeMap<SplitId, SplitState>,
         wake: Wake,
     ) -> ConnectorResult<(Feed, String)> {
@@ -207,6 +208,7 @@ impl Shared {
             job: context.job.shared.id.to_string(),
             columns: source.object.columns.clone(),
             projection: columns.to_vec(),
+            time,
             runtime: self.runtime.clone(),
         };
         source.splits[context.worker().index] = restored.clone();

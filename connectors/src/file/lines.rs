@@ -162,16 +162,18 @@ impl LineFile {
         Ok(())
     }
 
-    /// The next rows, or why there are none.
-    pub(super) fn read(&mut self) -> ConnectorResult<Step> {
+    /// The next rows, of about `records` records at most, or why there are none.
+    pub(super) fn read(&mut self, records: usize) -> ConnectorResult<Step> {
         self.read_header()?;
         if self.header_missing {
             return Ok(if self.growing { Step::Waiting } else { Step::End(self.position.to_string()) });
         }
+        let mut taken = 0;
         loop {
             while let Some(length) = self.record_length() {
                 self.take_record(length);
-                if self.decoder.is_full() {
+                taken += 1;
+                if self.decoder.is_full() || (taken >= records && !self.decoder.is_empty()) {
                     return self.rows();
                 }
             }

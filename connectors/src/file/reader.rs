@@ -1,4 +1,6 @@
-//! Reads several files in turn.
+//! Reads several files: in turn, or always the one whose time is furthest behind.
+//!
+//! Without that, files that follow each other in time would hold the watermark back until the last of them was begun, and all state with it.
 
 use super::compression::Compression;
 use super::lines::{LineFile, LineFileOptions, TextPosition};
@@ -8,12 +10,18 @@ use super::parquet::ParquetFile;
 use crate::decode::{Decoder, Format};
 use crate::error::{ConnectorError, ConnectorResult};
 use crate::source::{Position, SourceBatch, SourceContext, SourceEvent, SourceReader, SplitId};
+use arrow::array::{ArrayRef, AsArray};
+use arrow::compute::{cast, min};
+use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 /// So many files are open at once.
 const OPEN_MAX: usize = 8;
+
+/// How many records are read of a file to learn where its times begin.
+const FIRST_RECORDS: usize = 64;
 
 /// How often files are looked at that may have grown.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -36,13 +44,28 @@ pub(super) enum OpenFile {
 pub(super) struct FileReader {
     options: FileSourceOptions,
     context: SourceContext,
-    waiting: VecDeque<(SplitId, Option<Position>)>,
-    open: VecDeque<(SplitId, OpenFile)>,
+    waiting: VecDeque<Waiting>,
+    open: VecDeque<Reading>,
     /// Files that have been read to their end and may grow.
     grown_out: BTreeMap<SplitId, Tail>,
     looked_at: Instant,
     /// Room for blocks of files that are opened.
     buffers: Vec<Vec<u8>>,
+}
+
+/// A file that is to be read on.
+struct Waiting {
+    split: SplitId,
+    position: Option<Position>,
+    /// The least time of the rows that were read of it last; none before the first.
+    time: Option<i64>,
+}
+
+/// A file that is being read.
+struct Reading {
+    file: OpenFile,
+    /// Where it is to be read on if it is closed now.
+    at: Waiting,
 }
 
 /// The end of a file that may grow.
@@ -98,31 +121,68 @@ impl FileReader {
         }
     }
 
-    /// The next rows or end among the open files; none if there is nothing to read.
+    /// The next rows or end among the files; none if there is nothing to read.
     fn poll(&mut self) -> ConnectorResult<Option<SourceEvent>> {
         loop {
-            while self.open.len() < OPEN_MAX {
-                let Some((split, position)) = self.waiting.pop_front() else { break };
-                let file = self.open(split.clone(), position).map_err(|error| self.patient(error))?;
-                self.open.push_back((split, file));
-            }
-            let Some((split, mut file)) = self.open.pop_front() else { return Ok(None) };
+            let next = if self.context.time.is_some() { self.furthest_behind()? } else { self.next_in_turn()? };
+            let Some(Reading { mut file, mut at }) = next else { return Ok(None) };
+            let is_alone = self.open.is_empty() && self.waiting.is_empty();
+            let records = if self.context.time.is_none() || at.time.is_some() || is_alone { usize::MAX } else { FIRST_RECORDS };
             let step = match &mut file {
-                OpenFile::Lines(lines) => lines.read(),
+                OpenFile::Lines(lines) => lines.read(records),
                 OpenFile::Parquet(parquet) => parquet.read(),
             };
             match step.map_err(|error| self.patient(error))? {
                 Step::Rows(batch) => {
-                    self.open.push_back((split, file));
+                    at.position = Some(batch.position.clone());
+                    at.time = self.context.time.map(|place| least_time(batch.batch.column(place)).unwrap_or(i64::MIN));
+                    self.open.push_back(Reading { file, at });
                     return Ok(Some(SourceEvent::Rows(batch)));
                 }
                 Step::End(position) => {
                     self.recycle(file);
-                    return Ok(Some(SourceEvent::SplitEnd { split, position }));
+                    return Ok(Some(SourceEvent::SplitEnd { split: at.split, position }));
                 }
-                Step::Waiting => self.set_aside(split, file)?,
+                Step::Waiting => self.set_aside(at.split, file)?,
             }
         }
+    }
+
+    /// The open file that was read longest ago.
+    fn next_in_turn(&mut self) -> ConnectorResult<Option<Reading>> {
+        while self.open.len() < OPEN_MAX {
+            let Some(at) = self.waiting.pop_front() else { break };
+            let reading = self.resume(at)?;
+            self.open.push_back(reading);
+        }
+        Ok(self.open.pop_front())
+    }
+
+    /// The file with the earliest time; one of which nothing is known comes before all others.
+    fn furthest_behind(&mut self) -> ConnectorResult<Option<Reading>> {
+        let open = (0..self.open.len()).min_by_key(|place| self.open[*place].at.time);
+        let waiting = (0..self.waiting.len()).min_by_key(|place| self.waiting[*place].time);
+        let is_open = match (open, waiting) {
+            (Some(open), Some(waiting)) => self.open[open].at.time <= self.waiting[waiting].time,
+            (open, _) => open.is_some(),
+        };
+        if is_open {
+            return Ok(open.and_then(|place| self.open.remove(place)));
+        }
+        let Some(at) = waiting.and_then(|place| self.waiting.remove(place)) else { return Ok(None) };
+        if self.open.len() >= OPEN_MAX
+            && let Some(ahead) = (0..self.open.len()).max_by_key(|place| self.open[*place].at.time)
+            && let Some(closed) = self.open.remove(ahead)
+        {
+            self.recycle(closed.file);
+            self.waiting.push_back(closed.at);
+        }
+        Ok(Some(self.resume(at)?))
+    }
+
+    fn resume(&mut self, at: Waiting) -> ConnectorResult<Reading> {
+        let file = self.open(at.split.clone(), at.position.clone()).map_err(|error| self.patient(error))?;
+        Ok(Reading { file, at })
     }
 
     /// While files are followed, one that can't be read may just not be whole yet.
@@ -189,12 +249,19 @@ impl FileReader {
                 tail.size = size;
                 if size > tail.position.offset {
                     tail.active = true;
-                    self.waiting.push_back((split, Some(tail.position.to_string())));
+                    self.waiting.push_back(Waiting { split, position: Some(tail.position.to_string()), time: None });
                 }
             }
         }
         Ok(())
     }
+}
+
+/// The least time of a column in microseconds since 1970; none if there is none.
+fn least_time(column: &ArrayRef) -> Option<i64> {
+    let zone = if let DataType::Timestamp(_, zone) = column.data_type() { zone.clone() } else { None };
+    let times = cast(column, &DataType::Timestamp(TimeUnit::Microsecond, zone)).ok()?;
+    min(times.as_primitive::<TimestampMicrosecondType>())
 }
 
 impl SourceReader for FileReader {
@@ -206,7 +273,7 @@ impl SourceReader for FileReader {
                 TextPosition::parse(position)?;
             }
         }
-        self.waiting.extend(splits);
+        self.waiting.extend(splits.into_iter().map(|(split, position)| Waiting { split, position, time: None }));
         Ok(())
     }
 

@@ -101,6 +101,7 @@ fn read(spec: &ConnectorSpec, runtime: &tokio::runtime::Runtime, position: Optio
         job: "j".into(),
         columns: columns(),
         projection: vec![0],
+        time: None,
         runtime: runtime.handle().clone(),
     };
     let mut reader = source.reader(context).unwrap();

@@ -137,6 +137,7 @@ impl Declared {
             job: self.job.clone(),
             columns: self.columns.clone(),
             projection: self.projection.clone(),
+            time: None,
             runtime: tokio::runtime::Handle::current(),
         })?;
         reader.assign(splits.iter().map(|(split, position)| ((*split).into(), position.map(String::from))).collect())?;

@@ -115,7 +115,7 @@ pub fn source<'scope>(
             let _ = waker.activate();
         };
         let (feed, name) = shared
-            .open_feed(&context, &columns, splits.clone(), Box::new(wake))
+            .open_feed(&context, &columns, watermark.as_ref().map(|w| w.column), splits.clone(), Box::new(wake))
             .map_err(|e| OperatorError::Connector(e.message))?;
         let participant = context.participate();
         let heard = splits.keys().map(|s| (Arc::clone(s), Instant::now())).collect();

@@ -68,6 +68,7 @@ pub async fn check_outside(object: &CatalogObject) -> SqlResult<()> {
         job: object.id.to_string(),
         columns: object.columns.clone(),
         projection: (0..object.columns.len()).collect(),
+        time: None,
         runtime: tokio::runtime::Handle::current(),
     };
     let source = registry::source(spec, &object.columns)?;

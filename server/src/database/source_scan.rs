@@ -144,6 +144,7 @@ impl ExecutionPlan for SourceScan {
             job: "query".into(),
             columns: self.object.columns.clone(),
             projection: self.columns.clone(),
+            time: None,
             runtime: tokio::runtime::Handle::current(),
         };
         builder.spawn(async move {

@@ -1,4 +1,4 @@
-use crate::source::{Boundedness, SourceEvent};
+use crate::source::{Boundedness, SourceEvent, SourceReader, SplitId};
 use crate::testing::{Harness, columns, next_event, next_rows, spec};
 use arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray};
 use std::fs;
@@ -117,6 +117,41 @@ fn globs_and_folders_name_several_files_but_no_hidden_ones() {
     assert_eq!(json(&format!("file://{a}"), &[]).splits(), [a]);
     assert!(json(&path("*.parquet"), &[]).splits().is_empty());
     assert!(json(&path("none.json"), &[]).splits_error().contains("there is no file"));
+}
+
+#[test]
+fn the_file_that_is_furthest_behind_in_time_is_read_first() {
+    let folder = TempDir::new().unwrap();
+    // In the order of their names the last one comes first.
+    for file in 0..20 {
+        let minute = 59 - 2 * file;
+        let line = |row: usize| format!("{{\"a\": {row}, \"at\": \"2024-01-01 00:{minute}:{:02}\"}}\n", row / 4);
+        write(&folder, &format!("{file:02}.json"), (0..200).map(line).collect::<String>());
+    }
+    let given = spec("file", &[("path", folder.path().to_str().unwrap())], Some(Encode::Json));
+    let mut harness = Harness::new(&given, &columns(&[("a", "bigint"), ("at", "timestamp")]));
+    harness.time = Some(1);
+    let mut reader = harness.reader();
+    reader.assign(harness.splits().iter().map(|split| (split.as_str().into(), None)).collect()).unwrap();
+    let mut batches = vec![];
+    while let SourceEvent::Rows(batch) = next_but_ends(&mut *reader) {
+        batches.push((batch.split, batch.batch.num_rows()));
+    }
+    let (first, rest) = batches.split_at(20);
+    assert!(first.iter().all(|(_, rows)| *rows == 64), "a little of each, to know its time: {first:?}");
+    assert_eq!(rest.iter().map(|(_, rows)| rows).sum::<usize>(), 20 * (200 - 64));
+    let order: Vec<&SplitId> = rest.iter().map(|(split, _)| split).collect();
+    assert!(order.is_sorted_by(|before, after| before >= after), "by time, not by name: {order:?}");
+}
+
+/// What comes next that is not the end of a file.
+fn next_but_ends(reader: &mut dyn SourceReader) -> SourceEvent {
+    loop {
+        match reader.next(Duration::ZERO).unwrap() {
+            SourceEvent::SplitEnd { .. } => {}
+            event => return event,
+        }
+    }
 }
 
 #[test]
