@@ -104,7 +104,6 @@ sql_states! {
     IndeterminateDatatype = "42P18",
     InvalidObjectDefinition = "42P17",
     InvalidName = "42602",
-    ReservedName = "42939",
     NameTooLong = "42622",
     InsufficientResources = "53000",
     DiskFull = "53100",

@@ -131,7 +131,7 @@ impl Vault {
     /// # Errors
     /// As [`Vault::resolve`].
     pub fn with_secrets(&self, object: &Arc<CatalogObject>, catalog: &Catalog) -> SqlResult<Arc<CatalogObject>> {
-        if !object.connector().is_some_and(|spec| secrets_of(spec).next().is_some()) {
+        if object.connector().is_none_or(|spec| secrets_of(spec).next().is_none()) {
             return Ok(Arc::clone(object));
         }
         let mut resolved = (**object).clone();

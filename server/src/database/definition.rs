@@ -7,8 +7,8 @@ use crate::access::relations::CheckedRelations;
 use std::sync::Arc;
 use thalweg_catalog::catalog::TEMPORARY_PREFIX;
 use thalweg_catalog::{
-    Catalog, CatalogChange, CatalogObject, Column, Epoch, ObjectDefinition, ObjectId, ObjectKind, RoleId, SecurityChange, SqlError,
-    SqlResult, SqlState, Subject,
+    Catalog, CatalogChange, CatalogObject, Column, Epoch, ObjectDefinition, ObjectId, ObjectKind, RoleId, SecurityChange,
+    SqlError, SqlResult, SqlState, Subject,
 };
 use thalweg_executor::JobSpec;
 use thalweg_plan::StreamPlan;

@@ -160,6 +160,13 @@ impl ClientSession {
     }
 
     pub(super) async fn comment(&mut self, target: &CommentTarget, comment: Option<String>) -> SqlResult<Outcome> {
+        let change = self.comment_change(target, comment)?;
+        let database = Arc::clone(&self.database);
+        Self::apart(async move { database.change_catalog(vec![change]).await }).await?;
+        Ok(Outcome::Tag("COMMENT".into()))
+    }
+
+    fn comment_change(&self, target: &CommentTarget, comment: Option<String>) -> SqlResult<CatalogChange> {
         let catalog = self.database.catalog();
         let find = |kind: &ObjectKind, name: &Name| -> SqlResult<Arc<CatalogObject>> {
             let object = find_object(name, &catalog, &self.search_path())?;
@@ -170,7 +177,7 @@ impl ClientSession {
             self.authority().check_owner(object)?;
             Ok(Arc::clone(object))
         };
-        let change = match target {
+        Ok(match target {
             CommentTarget::Object(kind, name) => CatalogChange::Comment { id: find(kind, name)?.id, comment },
             CommentTarget::Column(name, column) => {
                 let object = find_object(name, &catalog, &self.search_path())?;
@@ -183,10 +190,7 @@ impl ClientSession {
                     SqlError::unsupported("comments on schemas are not supported").with_hint("Comment on relations and columns.")
                 );
             }
-        };
-        let database = Arc::clone(&self.database);
-        Self::apart(async move { database.change_catalog(vec![change]).await }).await?;
-        Ok(Outcome::Tag("COMMENT".into()))
+        })
     }
 
     pub(super) async fn cancel_job(&mut self, job: &JobReference) -> SqlResult<Outcome> {

@@ -170,7 +170,10 @@ impl ClientSession {
         let catalog = Arc::clone(&authority.catalog);
         let found = |schema: &String| catalog.has_schema(schema) && authority.may_use_schema(schema);
         let temporary = self.temporary.iter().map(|schema| schema.name().to_string());
-        temporary.filter(|schema| catalog.has_schema(schema)).chain(self.settings.search_path().into_iter().filter(found)).collect()
+        temporary
+            .filter(|schema| catalog.has_schema(schema))
+            .chain(self.settings.search_path().into_iter().filter(found))
+            .collect()
     }
 
     fn planning_state(&mut self) -> (SessionState, Arc<Vec<FunctionInfo>>) {

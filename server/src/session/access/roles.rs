@@ -91,7 +91,7 @@ impl Asked<'_> {
         }
         self.check_attributes(&old.attributes, &new.attributes, "alter")?;
         let only_password = options.iter().all(|option| matches!(option, RoleOption::Password(_)));
-        if !self.may_create_roles() && !(only_password && old.id == self.doer.current) {
+        if !(self.may_create_roles() || only_password && old.id == self.doer.current) {
             return Err(refused("permission denied"));
         }
         work.change(SecurityChange::Role(Box::new(new)));
