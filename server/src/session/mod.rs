@@ -12,6 +12,8 @@ pub mod cursor;
 mod definition;
 pub mod explain;
 pub mod factory;
+mod known;
+mod lookup;
 mod notify;
 mod origins;
 mod prepared;
@@ -81,6 +83,8 @@ pub struct ClientSession {
     together: bool,
     /// The types that the parameters of the statement that runs were described with.
     param_types: Vec<Option<SqlType>>,
+    /// Queries that it has described.
+    known: known::KnownQueries,
     /// Where its temporary tables stand, once it has some.
     temporary: Option<temporary::TemporarySchema>,
     /// The newest epoch that the session has written or read at: it never sees less again.
@@ -133,6 +137,7 @@ impl ClientSession {
             planning: None,
             together: false,
             param_types: vec![],
+            known: known::KnownQueries::default(),
             temporary: None,
             seen: Epoch(0),
         })
@@ -220,11 +225,14 @@ impl ClientSession {
         self.transaction.as_ref().is_some_and(|t| t.explicit)
     }
 
-    async fn dispatch(&mut self, parsed: &ParsedStatement, params: Vec<ScalarValue>) -> SqlResult<Outcome> {
+    async fn dispatch(&mut self, parsed: &ParsedStatement, params: Vec<ScalarValue>, param_oids: &[u32]) -> SqlResult<Outcome> {
         let statement = &parsed.statement;
         let tag = statement.tag();
         match statement {
-            Statement::Query(query) => self.query(query, &params).await,
+            Statement::Query(query) => match self.look_up(&parsed.text, &params, param_oids).await? {
+                Some(found) => Ok(found),
+                None => self.query(query, &params).await,
+            },
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => self.change(statement, &params).await,
             Statement::CreateSource(_)
             | Statement::CreateTable(_)
@@ -287,14 +295,7 @@ impl ClientSession {
         let declared = declared_types(param_oids);
         let none = |columns: Option<Vec<ResultColumn>>| StatementDescription { params: vec![], columns };
         Ok(match &parsed.statement {
-            Statement::Query(query) => {
-                let running = self.running();
-                let (plan, types) = running.plan(query, &declared)?;
-                let columns = self.with_origins(read::plan_columns(&running.describe(&plan)?, &plan), query, &plan);
-                let oids = thalweg_planner::written_parameter_oids(query);
-                let params = types.iter().enumerate().map(|(place, t)| oids.get(&place).copied().unwrap_or_else(|| t.oid()));
-                StatementDescription { params: params.collect(), columns: Some(columns) }
-            }
+            Statement::Query(query) => return self.describe_query(query, &parsed.text, param_oids),
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
                 self.describe_change(&parsed.statement, &declared)?
             }
@@ -351,7 +352,7 @@ impl Session for ClientSession {
         if self.transaction.is_none() && self.together {
             self.transaction = Some(Transaction::new(false, &self.settings));
         }
-        let done = self.dispatch(statement, params).await;
+        let done = self.dispatch(statement, params, param_oids).await;
         self.audit(statement, done.as_ref().err());
         done.map_err(|e| shifted(e, statement.offset))
     }
@@ -415,7 +416,9 @@ impl Session for ClientSession {
         self.take_set_config();
         self.note_superuser();
         let changes = self.settings.told_differences(&self.told);
-        self.told = self.settings.clone();
+        if !changes.is_empty() {
+            self.told = self.settings.clone();
+        }
         changes
     }
 

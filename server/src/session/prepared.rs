@@ -43,7 +43,7 @@ impl ClientSession {
         let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
         let params = self.constants(values, &prepared.description.params).await?;
         self.param_types = super::declared_types(&prepared.description.params);
-        Box::pin(self.dispatch(statement, params)).await
+        Box::pin(self.dispatch(statement, params, &prepared.description.params)).await
     }
 
     /// The prepared statement of this name, if it has as many parameters as there are values.

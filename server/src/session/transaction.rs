@@ -57,6 +57,11 @@ impl Transaction {
         written
     }
 
+    /// Whether it has written to a table.
+    pub fn has_written(&self, table: ObjectId) -> bool {
+        self.writes.iter().any(|(written, _)| *written == table)
+    }
+
     /// Adds a write, and holds the table's lock until the end.
     pub fn add(&mut self, table: ObjectId, delta: Delta, lock: Option<OwnedMutexGuard<()>>) {
         if let Some(lock) = lock {
