@@ -84,6 +84,32 @@ fn names(node: &PlanNode, columns: &[usize]) -> String {
     columns.iter().map(|c| format!("{}@{c}", node.schema.field(*c).name())).collect::<Vec<_>>().join(", ")
 }
 
+/// What a join matches and forgets.
+fn describe_join(text: &mut String, inputs: [&PlanNode; 2], operator: &Operator) {
+    let Operator::Join { join_type, on, residual, null_aware, null_equals_null, time_key, bounds } = operator else { return };
+    let pair = |(l, r): &(usize, usize)| format!("{} = {}", names(inputs[0], &[*l]), names(inputs[1], &[*r]));
+    write!(text, " type={} on=[{}]", join_type.name(), on.iter().map(pair).collect::<Vec<_>>().join(", "))
+        .expect("a string takes all");
+    if let Some(residual) = residual {
+        write!(text, " where={residual}").expect("a string takes all");
+    }
+    if *null_aware {
+        text.push_str(" null_aware");
+    }
+    if *null_equals_null {
+        text.push_str(" null_equals_null");
+    }
+    if let Some(place) = time_key {
+        write!(text, " forgets_below={}", pair(&on[*place])).expect("a string takes all");
+    }
+    for (side, name) in ["left", "right"].into_iter().enumerate() {
+        if let Some(bound) = &bounds[side] {
+            let (own, other) = (names(inputs[side], &[bound.column]), names(inputs[1 - side], &[bound.other]));
+            write!(text, " forgets_{name}={own}{:+}us<{other}", bound.shift_us).expect("a string takes all");
+        }
+    }
+}
+
 fn describe(plan: &StreamPlan, node: &PlanNode, name_of: &dyn Fn(ObjectId) -> String) -> String {
     let input = |port: usize| plan.node(node.inputs[port].from);
     let mut text = node.operator.name().to_string();
@@ -113,29 +139,7 @@ fn describe(plan: &StreamPlan, node: &PlanNode, name_of: &dyn Fn(ObjectId) -> St
                 write!(text, " forgets_below={}", names(input(0), &[keys[*place]])).expect("a string takes all");
             }
         }
-        Operator::Join { join_type, on, residual, null_aware, null_equals_null, time_key, bounds } => {
-            let pair = |(l, r): &(usize, usize)| format!("{} = {}", names(input(0), &[*l]), names(input(1), &[*r]));
-            write!(text, " type={} on=[{}]", join_type.name(), on.iter().map(pair).collect::<Vec<_>>().join(", "))
-                .expect("a string takes all");
-            if let Some(residual) = residual {
-                write!(text, " where={residual}").expect("a string takes all");
-            }
-            if *null_aware {
-                text.push_str(" null_aware");
-            }
-            if *null_equals_null {
-                text.push_str(" null_equals_null");
-            }
-            if let Some(place) = time_key {
-                write!(text, " forgets_below={}", pair(&on[*place])).expect("a string takes all");
-            }
-            for (side, name) in ["left", "right"].into_iter().enumerate() {
-                if let Some(bound) = &bounds[side] {
-                    let (own, other) = (names(input(side), &[bound.column]), names(input(1 - side), &[bound.other]));
-                    write!(text, " forgets_{name}={own}{:+}us<{other}", bound.shift_us).expect("a string takes all");
-                }
-            }
-        }
+        Operator::Join { .. } => describe_join(&mut text, [input(0), input(1)], &node.operator),
         Operator::TopN { partition, order, offset, limit, with_rank } => {
             let key = |k: &crate::SortKey| {
                 let direction = if k.descending { " desc" } else { "" };

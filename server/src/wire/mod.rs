@@ -23,3 +23,6 @@ pub mod message;
 pub mod parameter;
 pub mod transport;
 pub mod value;
+
+#[cfg(test)]
+mod fuzz;

@@ -4,6 +4,7 @@ use super::bound::Bound;
 use super::candidates::{Candidates, Cursor, Residual};
 use super::change::Change;
 use super::expiry::Expiry;
+use super::keys::check_keys;
 use super::null_aware::{NullAware, Verdict};
 use super::side::{LEFT, RIGHT, Side, SideShape};
 use super::touched::{Touched, TouchedRow};
@@ -15,7 +16,7 @@ use crate::operators::rows::{Errors, batch_of, weighted};
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{filter, take};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use std::sync::Arc;
 use thalweg_catalog::Delta;
 use thalweg_catalog::hash::hash_columns;
@@ -494,25 +495,5 @@ impl Operator for Join {
         }
         self.epoch = Some(work);
         Ok(Progress::More)
-    }
-}
-
-/// That the sides' keys can be matched by their bytes.
-fn check_keys(on: &[(usize, usize)], inputs: &[SchemaRef]) -> Result<(), OperatorError> {
-    for (left, right) in on {
-        let type_of = |side: usize, column: usize| inputs[side].fields().get(column).map(|f| f.data_type());
-        let types = (type_of(LEFT, *left), type_of(RIGHT, *right));
-        if !matches!(types, (Some(left), Some(right)) if same_key_type(left, right)) {
-            return Err(OperatorError::Plan(format!("the keys of a join are of types {types:?}")));
-        }
-    }
-    Ok(())
-}
-
-/// Whether equal values of both types have the same bytes and hash.
-fn same_key_type(left: &DataType, right: &DataType) -> bool {
-    match (left, right) {
-        (DataType::Decimal128(_, l), DataType::Decimal128(_, r)) => l == r,
-        _ => left == right,
     }
 }

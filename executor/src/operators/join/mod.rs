@@ -21,6 +21,7 @@ mod candidates;
 mod change;
 mod driver;
 mod expiry;
+mod keys;
 mod null_aware;
 mod side;
 mod touched;

@@ -16,6 +16,9 @@ use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType, array_text, json};
 use thalweg_planner::datetime::calendar::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
 use thalweg_planner::datetime::read as datetime;
 
+/// The last time of a day, 24:00, in microseconds.
+const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
+
 /// Builds an array of one type from text and binary values.
 pub struct ColumnReader {
     sql_type: SqlType,
@@ -179,7 +182,13 @@ impl ColumnReader {
                     days => days.checked_add(POSTGRES_EPOCH_DAYS).ok_or_else(|| out_of_range("date"))?,
                 });
             }
-            Builder::Time(b) => b.append_value(i64::from_be_bytes(fixed(bytes)?)),
+            Builder::Time(b) => {
+                let us = i64::from_be_bytes(fixed(bytes)?);
+                if !(0..=DAY_US).contains(&us) {
+                    return Err(SqlError::new(SqlState::DatetimeFieldOverflow, "time out of range"));
+                }
+                b.append_value(us);
+            }
             Builder::Timestamp(b) => {
                 b.append_value(match i64::from_be_bytes(fixed(bytes)?) {
                     infinite @ (i64::MIN | i64::MAX) => infinite,

@@ -93,6 +93,15 @@ fn every_type_has_the_forms_that_postgres_15_has() {
 }
 
 #[test]
+fn d19_times_beyond_a_day_are_refused() {
+    for (us, taken) in [(-1i64, false), (0, true), (86_400_000_000, true), (86_400_000_001, false)] {
+        let mut reader = ColumnReader::new(&SqlType::Time, OutputSettings::default()).unwrap();
+        let found = reader.append_binary(&us.to_be_bytes()).map_err(|error| error.state);
+        assert_eq!(found, if taken { Ok(()) } else { Err(SqlState::DatetimeFieldOverflow) }, "{us}");
+    }
+}
+
+#[test]
 fn nested_arrays_have_all_their_dimensions() {
     let inner =
         ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(1), Some(2)]), Some(vec![Some(3), Some(4)])]);
