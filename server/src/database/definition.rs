@@ -117,8 +117,7 @@ pub struct Created {
 }
 
 impl Created {
-    fn nothing(kind: ObjectKind, name: &Name) -> Created {
-        let _ = kind;
+    fn nothing(name: &Name) -> Created {
         Created { created: false, notices: vec![format!("relation \"{}\" already exists, skipping", name.name)] }
     }
 }
@@ -157,7 +156,7 @@ impl Database {
         }
         let mut log = self.ddl.lock().await;
         let bound = self.bound(by, sql, |context| bind::bind_create_source(create, context))?;
-        let Some(object) = bound else { return Ok(Created::nothing(ObjectKind::Source, &create.name)) };
+        let Some(object) = bound else { return Ok(Created::nothing(&create.name)) };
         self.add(&mut log, object, by, None, vec![]).await
     }
 
@@ -172,7 +171,7 @@ impl Database {
         }
         let mut log = self.ddl.lock().await;
         let bound = self.bound(by, sql, |context| bind::bind_create_table(create, context))?;
-        let Some(object) = bound else { return Ok(Created::nothing(ObjectKind::Table, &create.name)) };
+        let Some(object) = bound else { return Ok(Created::nothing(&create.name)) };
         let plan = lower::lower_table(&object)?;
         self.add(&mut log, object, by, Some((plan, vec![])), vec![]).await
     }
@@ -190,7 +189,7 @@ impl Database {
     ) -> SqlResult<(Created, Option<Arc<CatalogObject>>)> {
         let mut log = self.ddl.lock().await;
         let bound = self.bound(by, sql, |context| bind::bind_create_table_as(create, columns, context))?;
-        let Some(object) = bound else { return Ok((Created::nothing(ObjectKind::Table, &create.name), None)) };
+        let Some(object) = bound else { return Ok((Created::nothing(&create.name), None)) };
         let (id, plan) = (object.id, lower::lower_table(&object)?);
         let created = self.add(&mut log, object, by, Some((plan, vec![])), vec![]).await?;
         Ok((created, self.catalog().get(id).cloned()))
@@ -203,7 +202,7 @@ impl Database {
     pub async fn create_view(&self, create: &CreateView, by: &By, sql: &str) -> SqlResult<Created> {
         let mut log = self.ddl.lock().await;
         let bound = self.bound(by, sql, |context| bind::bind_create_view(create, context))?;
-        let Some(object) = bound else { return Ok(Created::nothing(ObjectKind::View, &create.name)) };
+        let Some(object) = bound else { return Ok(Created::nothing(&create.name)) };
         self.add(&mut log, object, by, None, vec![]).await
     }
 
@@ -214,7 +213,7 @@ impl Database {
     pub async fn create_materialized_view(&self, create: &CreateView, by: &By, sql: &str) -> SqlResult<Created> {
         let mut log = self.ddl.lock().await;
         let bound = self.bound(by, sql, |context| bind::bind_create_materialized_view(create, context))?;
-        let Some(bound) = bound else { return Ok(Created::nothing(ObjectKind::MaterializedView, &create.name)) };
+        let Some(bound) = bound else { return Ok(Created::nothing(&create.name)) };
         self.add_query_object(&mut log, bound, by).await
     }
 
@@ -225,7 +224,7 @@ impl Database {
     pub async fn create_sink(&self, create: &CreateSink, by: &By, sql: &str) -> SqlResult<Created> {
         let mut log = self.ddl.lock().await;
         let bound = self.bound(by, sql, |context| bind::bind_create_sink(create, context))?;
-        let Some(bound) = bound else { return Ok(Created::nothing(ObjectKind::Sink, &create.name)) };
+        let Some(bound) = bound else { return Ok(Created::nothing(&create.name)) };
         self.add_query_object(&mut log, bound, by).await
     }
 

@@ -2,13 +2,13 @@
 //! stands after FROM can't be taken from a row outside.
 
 use super::build::{and, null};
+use super::rename::Rename;
 use super::subqueries::system_relation;
 use super::{folded, parts};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, Join, JoinConstraint, JoinOperator, Select, TableAlias,
-    TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    TableFactor, TableWithJoins, VisitMut,
 };
-use std::ops::ControlFlow;
 
 /// The system relations of a select that have OIDs, by their aliases.
 pub(super) fn relations_of(select: &Select) -> Vec<(String, TableFactor)> {
@@ -65,24 +65,4 @@ fn owner_of(select: &Select, outer: &[(String, TableFactor)]) -> Option<(String,
     let Expr::CompoundIdentifier(idents) = array else { return None };
     let [alias, _] = idents.as_slice() else { return None };
     outer.iter().find(|(name, _)| *name == folded(alias)).cloned()
-}
-
-/// Gives columns of a relation its new alias.
-struct Rename {
-    from: String,
-    to: String,
-}
-
-impl VisitorMut for Rename {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::CompoundIdentifier(idents) = expr
-            && idents.len() == 2
-            && folded(&idents[0]) == self.from
-        {
-            idents[0] = Ident::new(&self.to);
-        }
-        ControlFlow::Continue(())
-    }
 }

@@ -9,6 +9,7 @@ mod copied;
 mod expressions;
 mod names;
 mod nothing;
+mod rename;
 mod roles;
 mod spread;
 mod subqueries;

@@ -3,13 +3,13 @@
 
 use super::build::{call, number};
 use super::folded;
+use super::rename::Rename;
 use super::subqueries::system_relation;
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy, Query, Select,
     SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, ValueWithSpan, VisitMut,
-    VisitorMut, WildcardAdditionalOptions,
+    WildcardAdditionalOptions,
 };
-use std::ops::ControlFlow;
 
 /// What an `unnest` after FROM spreads, and what its columns are called.
 struct Spread {
@@ -145,24 +145,4 @@ fn spread_query(factor: TableFactor, spread: &Spread) -> Query {
         select.from = vec![TableWithJoins { relation: factor, joins: vec![] }];
     }
     statement
-}
-
-/// Columns that were named by the `unnest` are named by the relation.
-struct Rename {
-    from: String,
-    to: String,
-}
-
-impl VisitorMut for Rename {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::CompoundIdentifier(idents) = expr
-            && idents.len() == 2
-            && folded(&idents[0]) == self.from
-        {
-            idents[0] = Ident::new(&self.to);
-        }
-        ControlFlow::Continue(())
-    }
 }
