@@ -14,6 +14,9 @@ PG ?= 127.0.0.1:5460
 HTTP ?= 127.0.0.1:5461
 DATA ?= data
 
+# Drivers for Python, where tests/setup.sh installs them.
+BENCH_PYTHON := $(or $(THALWEG_SERVICES),$(HOME)/.cache/thalweg/services)/clients/venv/bin/python
+
 .PHONY: help
 help: ## List the recipes
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,6 +56,12 @@ bench: ## Measure the nexmark queries: events per second, per CPU-second, peak m
 	@tests/setup.sh build
 	cargo build --release -p thalweg
 	bench/run.py --bin "$(BIN)" $(BENCH)
+
+.PHONY: bench-targets
+bench-targets: ## Measure what else Thalweg wants to reach: make bench-targets TARGETS="--only start,idle" for some, "--scale 0.1" for a first look
+	@tests/setup.sh build services clients
+	cargo build --release -p thalweg
+	"$(BENCH_PYTHON)" bench/targets.py --bin "$(BIN)" $(TARGETS)
 
 .PHONY: bench-peers
 bench-peers: ## Measure the same queries in Flink, DuckDB and DataFusion too, and compare results: make bench-peers PEERS="--sizes 1000000"

@@ -1,7 +1,7 @@
 //! The clock that epochs come from, shared by all jobs of a process.
 //!
 //! At any time one epoch is *open*: rows that enter carry it. A tick closes it and opens a later one. The clock does not
-//! tick by itself: the engine does it, about every 20 ms while rows come in, at once when a reader or a write asks for it,
+//! tick by itself: the engine does it, by default every 20 ms while rows come in, at once when a reader or a write asks for it,
 //! and about once a second otherwise, so that idle jobs cost next to nothing.
 //!
 //! CLOCK-1: open epochs only grow, also over restarts and when the wall clock steps back.

@@ -24,8 +24,6 @@ mod reading;
 
 pub use reading::Reading;
 
-/// How long an epoch stays open while rows come in.
-const TICK: Duration = Duration::from_millis(20);
 /// How long an epoch stays open while nothing happens.
 const IDLE_TICK: Duration = Duration::from_secs(1);
 /// The shortest time between ticks that were asked for.
@@ -44,6 +42,8 @@ pub struct EngineConfig {
     pub database_memory_bytes: u64,
     /// How often checkpoints are made while something changes.
     pub checkpoint_interval: Duration,
+    /// How long an epoch stays open while rows come in.
+    pub epoch_interval: Duration,
 }
 
 /// A job to be created.
@@ -174,11 +174,11 @@ impl Engine {
             let wait = if clock.is_demanded() {
                 DEMANDED_TICK
             } else if clock.is_active() {
-                TICK
+                self.inner.config.epoch_interval
             } else {
                 IDLE_TICK
             };
-            // While idle, the first row starts the 20 ms, and a demand the 1 ms.
+            // While idle, the first row starts the interval, and a demand the 1 ms.
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = clock.woken() => continue,

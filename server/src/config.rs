@@ -48,6 +48,9 @@ pub struct Given {
     /// Time between checkpoints while something changes [default: 1s]
     #[arg(long, value_name = "TIME")]
     pub checkpoint_interval: Option<String>,
+    /// How long rows are gathered before results follow, while rows come in [default: 20ms]
+    #[arg(long, value_name = "TIME")]
+    pub epoch_interval: Option<String>,
     /// Postgres connections at a time [default: 1000]
     #[arg(long, value_name = "N")]
     pub max_connections: Option<usize>,
@@ -125,6 +128,8 @@ pub struct Settings {
     pub database_memory_bytes: u64,
     /// Time between checkpoints.
     pub checkpoint_interval: Duration,
+    /// How long rows are gathered before results follow, while rows come in.
+    pub epoch_interval: Duration,
     /// Postgres connections at a time.
     pub max_connections: usize,
     /// File with rules on who may connect from where; none for this machine only, without authentication.
@@ -194,6 +199,7 @@ impl Settings {
             ("job_memory", self.job_memory_bytes.to_string(), "memory for the state of one job, in bytes"),
             ("database_memory", self.database_memory_bytes.to_string(), "memory that all state databases share, in bytes"),
             ("checkpoint_interval", format!("{}ms", self.checkpoint_interval.as_millis()), "time between checkpoints"),
+            ("epoch_interval", format!("{}ms", self.epoch_interval.as_millis()), "how long rows are gathered"),
             ("max_connections", self.max_connections.to_string(), "Postgres connections at a time"),
             ("rule_file", path(self.rule_file.as_ref()), "file with rules on who may connect from where"),
             ("trust_remote", self.trust_remote.to_string(), "whether others than this machine may be let in unasked"),
@@ -224,6 +230,7 @@ macro_rules! given_fields {
             job_memory,
             database_memory,
             checkpoint_interval,
+            epoch_interval,
             max_connections,
             rule_file,
             trust_remote,
@@ -316,12 +323,6 @@ impl Given {
         if !(1..=WORKERS_MAX).contains(&workers) {
             return Err(ConfigError(format!("setting \"workers\" must be from 1 to {WORKERS_MAX}, not {workers}")));
         }
-        let interval = match self.checkpoint_interval {
-            None => 1000,
-            Some(text) => parse_duration_ms(&text).filter(|ms| *ms >= 10).ok_or_else(|| {
-                ConfigError(format!("setting \"checkpoint_interval\" must be a time of at least 10ms, not \"{text}\""))
-            })?,
-        };
         let pg_listen = self.pg_listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 5460)));
         let http_listen = self.http_listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 5461)));
         let (trust_remote, http_remote) = (self.trust_remote.unwrap_or(false), self.http_remote.unwrap_or(false));
@@ -339,7 +340,8 @@ impl Given {
             workers,
             job_memory_bytes: bytes("job_memory", self.job_memory, 512 << 20)?,
             database_memory_bytes: bytes("database_memory", self.database_memory, 256 << 20)?,
-            checkpoint_interval: Duration::from_millis(interval),
+            checkpoint_interval: interval("checkpoint_interval", self.checkpoint_interval, 1000, 10, u64::MAX)?,
+            epoch_interval: interval("epoch_interval", self.epoch_interval, 20, 1, 60_000)?,
             max_connections: self.max_connections.unwrap_or(1000),
             log: self.log.unwrap_or_else(|| "warn".into()),
             log_format: self.log_format.unwrap_or_default(),
@@ -366,6 +368,16 @@ const PG_REMOTE: Remote = Remote {
 };
 
 const HTTP_REMOTE: Remote = Remote { name: "http_listen", hint: "anybody could read metrics: set http_remote if that is meant" };
+
+/// A setting that is a time. Default and limits are in milliseconds.
+fn interval(name: &str, given: Option<String>, default: u64, least: u64, most: u64) -> ConfigResult<Duration> {
+    let Some(text) = given else { return Ok(Duration::from_millis(default)) };
+    let range = if most == u64::MAX { format!("of at least {least}ms") } else { format!("from {least}ms to {most}ms") };
+    match parse_duration_ms(&text).filter(|ms| (least..=most).contains(ms)) {
+        Some(ms) => Ok(Duration::from_millis(ms)),
+        None => Err(ConfigError(format!("setting \"{name}\" must be a time {range}, not \"{text}\""))),
+    }
+}
 
 /// What other machines can reach without authentication must have been asked for by name.
 fn on_loopback(address: SocketAddr, allowed: bool, remote: Remote) -> ConfigResult<SocketAddr> {

@@ -5,12 +5,13 @@
 #                               listens where it did before in DIR, else on a free port. Running already, it is left alone.
 #   kafka.sh stop DIR           stops it in good order; its data stays.
 #   kafka.sh kill DIR           kills it (SIGKILL); its data stays.
+#   kafka.sh topic DIR NAME N   creates a topic with N partitions.
 #   kafka.sh status DIR         prints its address, or fails.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/common.sh"
 
-usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 [ $# -ge 2 ] || usage
 action=$1
 mkdir -p "$2"
@@ -105,6 +106,10 @@ case $action in
     start) start "${3:-}" ;;
     stop) stop_process "$pidfile" "$properties" TERM ;;
     kill) stop_process "$pidfile" "$properties" KILL ;;
+    topic)
+        java_run org.apache.kafka.tools.TopicCommand --create --topic "$3" --partitions "$4" \
+            --bootstrap-server "127.0.0.1:$(cat "$directory/port")" >/dev/null
+        ;;
     status)
         alive "$pidfile" "$properties" || { say "no broker runs in $directory"; exit 1; }
         echo "127.0.0.1:$(cat "$directory/port")"

@@ -42,6 +42,7 @@ impl Database {
             job_memory_bytes: settings.job_memory_bytes,
             database_memory_bytes: settings.database_memory_bytes,
             checkpoint_interval: settings.checkpoint_interval,
+            epoch_interval: settings.epoch_interval,
         };
         let engine = Engine::start(config, Durable { checkpoints, table_log })
             .await
