@@ -8,7 +8,7 @@
 
 use crate::error::{StorageError, StorageResult};
 use crate::state::{
-    BatchWriter, COLUMN_FAMILY, Database, FlushStats, OperatorState, PREFIX_BYTES, StateTables, StoreReader, StoredTable,
+    BatchWriter, COLUMN_FAMILY, Database, FlushStats, OperatorState, PREFIX_BYTES, ROWS, StateTables, StoreReader, StoredTable,
     TableKind, TableScan, TableStatistics, counter_key, counter_value, damaged, directory_key, vnode_of,
 };
 use rocksdb::checkpoint::Checkpoint;
@@ -60,7 +60,27 @@ fn add_counts(_: &[u8], existing: Option<&[u8]>, more: &MergeOperands) -> Option
     Some(sum.to_le_bytes().to_vec())
 }
 
-/// The options of the database as a whole and of its one column family.
+/// Values from this size on go to blob files, of the column family of rows.
+const BLOB_BYTES_MIN: u64 = 64;
+/// What share of the blob files, the oldest, is written anew when keys that point there are merged: what is no longer pointed to goes, and
+/// small files become large ones.
+const BLOB_REWRITTEN: f64 = 0.1;
+/// Values are in blob files from this level on: what a checkpoint writes each second is small, and would be as many files.
+const BLOB_LEVEL: (&str, &str) = ("blob_file_starting_level", "1");
+
+/// The options of the column family of rows.
+fn rows_options(general: &Options) -> Options {
+    let mut rows = general.clone();
+    rows.set_enable_blob_files(true);
+    rows.set_min_blob_size(BLOB_BYTES_MIN);
+    rows.set_blob_file_size(64 << 20);
+    rows.set_blob_compression_type(DBCompressionType::Lz4);
+    rows.set_enable_blob_gc(true);
+    rows.set_blob_gc_age_cutoff(BLOB_REWRITTEN);
+    rows
+}
+
+/// The options of the database as a whole and of the column family of all but rows.
 fn rocksdb_options(options: &WorkerStoreOptions) -> Options {
     let cache = Cache::new_lru_cache(options.memory_bytes);
     let mut blocks = BlockBasedOptions::default();
@@ -87,6 +107,7 @@ fn rocksdb_options(options: &WorkerStoreOptions) -> Options {
     rocksdb.set_write_buffer_size((buffers / 2).clamp(1 << 20, 64 << 20));
     rocksdb.set_max_write_buffer_number(3);
     rocksdb.create_if_missing(true);
+    rocksdb.create_missing_column_families(true);
     rocksdb.set_block_based_table_factory(&blocks);
     // The first level is written anew soon: compressing it would cost more than it saves.
     rocksdb.set_compression_per_level(&[DBCompressionType::None, DBCompressionType::Lz4]);
@@ -114,8 +135,12 @@ impl WorkerStore {
     /// If RocksDB can't open it, or it is not one of ours.
     pub fn open(path: &Path, options: WorkerStoreOptions) -> StorageResult<WorkerStore> {
         let rocksdb = rocksdb_options(&options);
-        let family = ColumnFamilyDescriptor::new(COLUMN_FAMILY, rocksdb.clone());
-        let db = DB::open_cf_descriptors(&rocksdb, path, [family]).map_err(database_error("open"))?;
+        let rows = rows_options(&rocksdb);
+        let families = [(COLUMN_FAMILY, rocksdb.clone()), (ROWS, rows)].map(|(name, o)| ColumnFamilyDescriptor::new(name, o));
+        let db = DB::open_cf_descriptors(&rocksdb, path, families).map_err(database_error("open"))?;
+        if let Some(rows) = db.cf_handle(ROWS) {
+            db.set_options_cf(rows, &[BLOB_LEVEL]).map_err(database_error("set up"))?;
+        }
         Ok(WorkerStore {
             database: Database::new(db)?,
             frozen: Rc::new(Cell::new(false)),
@@ -138,9 +163,9 @@ impl WorkerStore {
     /// If the database refuses.
     pub fn drop_job(&self, job: ObjectId) -> StorageResult<()> {
         let gone = self.database.directory.write().remove_job(job);
+        gone.iter().try_for_each(|table| self.database.delete_table(table.table_id))?;
         self.database.write(|batch| {
             for table in &gone {
-                batch.delete_range(table.table_id.to_be_bytes(), (table.table_id + 1).to_be_bytes());
                 batch.delete(counter_key(table.table_id));
                 batch.delete(directory_key(&table.path()));
             }
@@ -168,7 +193,7 @@ impl WorkerStore {
     /// # Errors
     /// If the database refuses.
     pub fn checkpoint(&self, directory: &Path) -> StorageResult<()> {
-        self.database.raw().flush().map_err(database_error("flush"))?;
+        self.database.flush()?;
         let checkpoint = Checkpoint::new(self.database.raw()).map_err(database_error("begin a checkpoint"))?;
         checkpoint.create_checkpoint(directory).map_err(database_error("write a checkpoint"))
     }
@@ -180,8 +205,8 @@ impl WorkerStore {
     /// If the other database can't be read, or has a table of the same name in another shape.
     pub fn import_from(&self, other: &Path, keep: impl Fn(VNode) -> bool) -> StorageResult<FlushStats> {
         let options = rocksdb_options(&WorkerStoreOptions::default());
-        let family = ColumnFamilyDescriptor::new(COLUMN_FAMILY, options.clone());
-        let db = DB::open_cf_descriptors_read_only(&options, other, [family], false).map_err(database_error("open"))?;
+        let families = [COLUMN_FAMILY, ROWS].map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
+        let db = DB::open_cf_descriptors_read_only(&options, other, families, false).map_err(database_error("open"))?;
         let from = Database::new(db)?;
         let tables = from.directory.read().tables().cloned().collect::<Vec<_>>();
         let mut total = FlushStats::default();

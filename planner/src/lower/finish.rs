@@ -99,7 +99,7 @@ fn snake_case(name: &str) -> String {
 }
 
 /// Counts the ways in which operators have kept their state for the same plan.
-const STATE_LAYOUT: u32 = 2;
+const STATE_LAYOUT: u32 = 3;
 
 /// A short text that is the same exactly for plans whose state can take each other's place: a checkpoint is restored only
 /// into a plan with the fingerprint that it was made with.

@@ -156,8 +156,8 @@ fn encode_integers(values: &[i64]) -> Repr {
     Repr::Fixed { bytes, width: WIDTH, rows: values.len() }
 }
 
-/// The same column with −0.0 as 0.0 and every NaN as the one.
-pub(crate) fn normalise_floats(column: &ArrayRef) -> ArrayRef {
+/// The same column with −0.0 as 0.0 and every NaN as the one, as it is decoded again.
+pub fn normalise_floats(column: &ArrayRef) -> ArrayRef {
     fn map<T: ArrowPrimitiveType>(
         column: &ArrayRef,
         odd: impl Fn(T::Native) -> bool,

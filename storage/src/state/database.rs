@@ -1,13 +1,16 @@
 //! The worker's RocksDB and the form of what is stored in it.
 //!
-//! A stored key is: table id (u32, big-endian), vnode (u16, big-endian), the key's bytes, and for a sorted table the sub-key's. So
+//! A stored key is: table id (u32, big-endian), vnode (u16, big-endian), the key's bytes, and for a sorted table the number of the entry. So
 //! a table is one range, and a vnode of a table too. Table 0 is the directory, table 1 holds counters. There is no write-ahead
 //! log: what makes state durable is the checkpoint, and what was written after it is computed again.
+//!
+//! Sorted tables have a column family of their own, [`ROWS`]: their values are whole rows, which go to blob files when they are merged
+//! for the first time, and are not moved again with each merge of their keys. All else is in [`COLUMN_FAMILY`], where scans are faster.
 
 use super::directory::{Directory, StoredTable, TableEntry};
 use crate::error::{ROCKSDB_DISK_FULL, StorageError, StorageResult};
 use parking_lot::RwLock;
-use rocksdb::{DB, DBPinnableSlice, DBRawIterator, ReadOptions, Snapshot, WriteBatch, WriteOptions};
+use rocksdb::{ColumnFamily, DB, DBPinnableSlice, DBRawIterator, FlushOptions, ReadOptions, Snapshot, WriteBatch, WriteOptions};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -26,8 +29,12 @@ const BATCH_BYTES: usize = 4 << 20;
 /// How many keys are read at once.
 const READ_KEYS: usize = 1024;
 
-/// The name of the one column family: `rocksdb` reads in batches only from a named one.
+/// The name of the column family of all but sorted tables: `rocksdb` reads in batches only from a named one.
 pub(crate) const COLUMN_FAMILY: &str = "default";
+/// The name of the column family of sorted tables.
+pub(crate) const ROWS: &str = "rows";
+/// The bit that the ids of sorted tables have, and no others.
+pub(crate) const ROWS_BIT: u32 = 1 << 31;
 
 /// One worker's database, used by its thread for writing and by any thread for reading.
 pub(crate) struct Database {
@@ -110,6 +117,29 @@ impl Database {
         &self.db
     }
 
+    /// The column family that these stored keys, or prefixes of them, are in.
+    fn family(&self, stored: &[u8]) -> StorageResult<&ColumnFamily> {
+        let in_rows = stored.first().is_some_and(|first| u32::from(*first) & (ROWS_BIT >> 24) != 0);
+        self.named(if in_rows { ROWS } else { COLUMN_FAMILY })
+    }
+
+    fn named(&self, name: &str) -> StorageResult<&ColumnFamily> {
+        self.db.cf_handle(name).ok_or_else(|| damaged(format!("the column family {name} is missing")))
+    }
+
+    /// Writes out what is in the database's memory.
+    pub(crate) fn flush(&self) -> StorageResult<()> {
+        let families = [self.named(COLUMN_FAMILY)?, self.named(ROWS)?];
+        self.db.flush_cfs_opt(&[&families[0], &families[1]], &FlushOptions::default()).map_err(failed("flush"))
+    }
+
+    /// Deletes all that a table has stored.
+    pub(crate) fn delete_table(&self, table: u32) -> StorageResult<()> {
+        let (start, end) = (table.to_be_bytes(), (table + 1).to_be_bytes());
+        let family = self.family(&start)?;
+        self.write(|batch| batch.delete_range_cf(family, start, end))
+    }
+
     /// Writes the batch that `fill` makes, without a log. Waits while the disk is full, and has it made again then: what is in it is
     /// nowhere else, and nobody who needs state could go on.
     pub(crate) fn write(&self, fill: impl Fn(&mut WriteBatch)) -> StorageResult<()> {
@@ -131,18 +161,19 @@ impl Database {
         }
     }
 
+    /// Reads a key, not of a sorted table.
     pub(crate) fn get(&self, key: &[u8]) -> StorageResult<Option<DBPinnableSlice<'_>>> {
         self.db.get_pinned(key).map_err(failed("read a key"))
     }
 
-    /// Reads many keys, and gives each place with what was found.
+    /// Reads many keys, none of sorted tables, and gives each place with what was found.
     pub(crate) fn get_many(
         &self,
         keys: &[Vec<u8>],
         snapshot: Option<&OwnedSnapshot>,
         mut found: impl FnMut(usize, Option<&[u8]>) -> StorageResult<()>,
     ) -> StorageResult<()> {
-        let family = self.db.cf_handle(COLUMN_FAMILY).ok_or_else(|| damaged("the column family is missing"))?;
+        let family = self.named(COLUMN_FAMILY)?;
         let mut options = ReadOptions::default();
         if let Some(snapshot) = snapshot {
             options.set_snapshot(&snapshot.snapshot);
@@ -170,7 +201,7 @@ impl Database {
         snapshot: Option<&OwnedSnapshot>,
         mut visit: impl FnMut(&[u8], &[u8]) -> StorageResult<bool>,
     ) -> StorageResult<()> {
-        let mut iterator = self.iterator(prefix, snapshot);
+        let mut iterator = self.iterator(prefix, snapshot)?;
         iterator.seek(start);
         while let Some((key, value)) = iterator.item() {
             if !visit(key, value)? {
@@ -181,7 +212,7 @@ impl Database {
         iterator.status().map_err(failed("scan"))
     }
 
-    fn iterator(&self, prefix: &[u8], snapshot: Option<&OwnedSnapshot>) -> DBRawIterator<'_> {
+    fn iterator(&self, prefix: &[u8], snapshot: Option<&OwnedSnapshot>) -> StorageResult<DBRawIterator<'_>> {
         let mut options = ReadOptions::default();
         if let Some(snapshot) = snapshot {
             options.set_snapshot(&snapshot.snapshot);
@@ -190,7 +221,7 @@ impl Database {
         if let Some(end) = after_prefix(prefix) {
             options.set_iterate_upper_bound(end);
         }
-        self.db.raw_iterator_opt(options)
+        Ok(self.db.raw_iterator_cf_opt(self.family(prefix)?, options))
     }
 
     /// Whether a table has no entries.
@@ -370,14 +401,17 @@ impl<'a> BatchWriter<'a> {
         let bytes = &self.bytes;
         // Stable: writes of one key keep their order.
         self.waiting.sort_by(|a, b| a.start.cmp(&b.start).then_with(|| a.key(bytes).cmp(b.key(bytes))));
+        let Some(first) = self.waiting.first() else { return Ok(()) };
+        // A writer is of one table.
+        let family = self.database.family(first.key(bytes))?;
         let waiting = &self.waiting;
         self.database.write(|batch| {
             for waiting in waiting {
                 let (key, value) = (waiting.key(bytes), waiting.value(bytes));
                 match waiting.write {
-                    Write::Put => batch.put(key, value),
-                    Write::Delete => batch.delete(key),
-                    Write::Merge => batch.merge(key, value),
+                    Write::Put => batch.put_cf(family, key, value),
+                    Write::Delete => batch.delete_cf(family, key),
+                    Write::Merge => batch.merge_cf(family, key, value),
                 }
             }
         })?;

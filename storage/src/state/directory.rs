@@ -2,6 +2,7 @@
 //! "job/operator path/table name", as JSON; column types as the Arrow schema message, in hexadecimal.
 
 use super::TableSpec;
+use super::database::{FIRST_TABLE, ROWS_BIT};
 use crate::error::{StorageError, StorageResult};
 use arrow::datatypes::{Field, Schema};
 use arrow::ipc::reader::StreamReader;
@@ -167,9 +168,9 @@ pub(crate) struct Registered {
 
 impl Directory {
     pub(crate) fn new(entries: Vec<TableEntry>) -> StorageResult<Directory> {
-        let mut directory = Directory { by_path: BTreeMap::new(), next_id: super::database::FIRST_TABLE };
+        let mut directory = Directory { by_path: BTreeMap::new(), next_id: FIRST_TABLE };
         for entry in entries {
-            directory.next_id = directory.next_id.max(entry.table_id + 1);
+            directory.next_id = directory.next_id.max((entry.table_id & !ROWS_BIT) + 1);
             let path = entry.path();
             if directory.by_path.insert(path.clone(), Arc::new(entry)).is_some() {
                 return Err(StorageError::Corrupt { path, reason: "the table stands twice in the directory".to_string() });
@@ -192,8 +193,9 @@ impl Directory {
                 }
             }
             None => {
-                wanted.table_id = self.next_id.max(super::database::FIRST_TABLE);
-                self.next_id = wanted.table_id + 1;
+                let id = self.next_id.max(FIRST_TABLE);
+                self.next_id = id + 1;
+                wanted.table_id = if wanted.kind == TableKind::Sorted { id | ROWS_BIT } else { id };
             }
         }
         let table = Arc::new(wanted);

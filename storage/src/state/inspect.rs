@@ -3,7 +3,7 @@
 use super::codec::RowCodec;
 use super::database::{Database, OwnedSnapshot, PREFIX_BYTES, damaged};
 use super::directory::{StoredTable, TableKind, full_order};
-use super::sorted::Entry;
+use super::sorted::StoredEntry;
 use crate::error::{StorageError, StorageResult};
 use arrow::array::{ArrayData, ArrayRef, BinaryArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, make_array};
 use arrow::buffer::MutableBuffer;
@@ -113,14 +113,22 @@ impl TableScan {
         let Some(start) = self.next.take() else { return Ok(None) };
         let prefix = self.table.table_id.to_be_bytes();
         let mut rows: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        let next = &mut self.next;
+        let (next, kind) = (&mut self.next, self.table.kind);
         self.snapshot.database().scan_from(&prefix, &start, Some(&self.snapshot), |stored, value| {
             if rows.len() == BATCH_ROWS {
                 *next = Some(stored.to_vec());
                 return Ok(false);
             }
             let key = stored.get(PREFIX_BYTES..).ok_or_else(|| damaged("a stored key is too short to have a vnode"))?;
-            rows.push((key.to_vec(), value.to_vec()));
+            let key = match kind {
+                TableKind::Sorted => {
+                    let found = StoredEntry::of(value)?;
+                    let key = key.get(..found.key_bytes).ok_or_else(|| damaged("a stored key is shorter than its entry says"))?;
+                    [key, found.sub].concat()
+                }
+                _ => key.to_vec(),
+            };
+            rows.push((key, value.to_vec()));
             Ok(true)
         })?;
         if rows.is_empty() {
@@ -150,7 +158,7 @@ impl TableScan {
             TableKind::Cell => Ok(vec![Arc::new(BinaryArray::from_iter_values(values))]),
             TableKind::View => self.value.decode(values),
             TableKind::Sorted => {
-                let entries = values.map(|v| Ok(Entry::of_stored(v)?.0)).collect::<StorageResult<Vec<_>>>()?;
+                let entries = values.map(|v| Ok(StoredEntry::of(v)?.entry)).collect::<StorageResult<Vec<_>>>()?;
                 let count = Int64Array::from_iter_values(entries.iter().map(|e| e.count));
                 let extra = Int64Array::from_iter_values(entries.iter().map(|e| e.extra));
                 Ok(vec![Arc::new(count), Arc::new(extra)])

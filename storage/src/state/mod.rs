@@ -23,8 +23,11 @@ pub use sorted::{Entry, SortedTable};
 pub use view::{ViewHold, ViewReader, ViewTable};
 
 pub(crate) use database::{
-    BatchWriter, COLUMN_FAMILY, Database, PREFIX_BYTES, counter_key, counter_value, damaged, directory_key, vnode_of,
+    BatchWriter, COLUMN_FAMILY, Database, PREFIX_BYTES, ROWS, counter_key, counter_value, damaged, directory_key, vnode_of,
 };
+
+#[cfg(test)]
+pub(crate) use database::ROWS_BIT;
 
 use crate::error::{StorageError, StorageResult};
 use arrow::datatypes::{DataType, Field, SchemaRef};

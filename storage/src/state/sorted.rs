@@ -4,7 +4,9 @@
 //! whole keys that were not used lately. A key that may have been evicted costs a read; that it has no entries is remembered too, so
 //! that probing in vain costs one read and not many.
 //!
-//! A stored value is: count, extra (i64 each), and the length of the key (u32), which tells key and sub-key apart; all little-endian.
+//! A stored key is the key and the number of one of its entries (u32, big-endian), in no order of meaning. A stored value is: count, extra
+//! (i64 each), the length of the key (u32), all little-endian, and the sub-key. So rows, which are sub-keys, lie where the database need
+//! not move them again: see [`ROWS`](super::database::ROWS).
 
 use super::database::{BatchWriter, Database, damaged, stored_key};
 use super::directory::StoredTable;
@@ -22,7 +24,7 @@ use thalweg_catalog::VNode;
 mod entries;
 
 /// What is kept for an entry.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Entry {
     /// How many copies of the row there are. An entry with 0 is removed.
     pub count: i64,
@@ -66,26 +68,34 @@ struct KeyEntries {
 /// How many keys are brought into the cache in one go.
 const WARM_ROWS: usize = 256;
 
-/// The bytes of a stored entry's value.
-const VALUE_BYTES: usize = 20;
+/// The bytes before the sub-key in a stored value.
+const HEAD_BYTES: usize = 20;
 
-impl Entry {
-    fn to_stored(self, key_bytes: usize) -> [u8; VALUE_BYTES] {
-        let mut value = [0; VALUE_BYTES];
-        value[..8].copy_from_slice(&self.count.to_le_bytes());
-        value[8..16].copy_from_slice(&self.extra.to_le_bytes());
-        value[16..].copy_from_slice(&(key_bytes as u32).to_le_bytes());
-        value
+/// A stored entry.
+pub(crate) struct StoredEntry<'a> {
+    pub entry: Entry,
+    /// The bytes of the key without the number.
+    pub key_bytes: usize,
+    pub sub: &'a [u8],
+}
+
+impl<'a> StoredEntry<'a> {
+    /// Reads a stored value.
+    pub(crate) fn of(value: &'a [u8]) -> StorageResult<StoredEntry<'a>> {
+        let Some((head, sub)) = value.split_first_chunk::<HEAD_BYTES>() else {
+            return Err(damaged(format!("an entry of a sorted table has {} bytes, less than {HEAD_BYTES}", value.len())));
+        };
+        let number = |at: usize| head[at..at + 8].iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b)) as i64;
+        let key_bytes = u32::from_le_bytes([head[16], head[17], head[18], head[19]]) as usize;
+        Ok(StoredEntry { entry: Entry { count: number(0), extra: number(8) }, key_bytes, sub })
     }
 
-    /// An entry and the length of its key.
-    pub(crate) fn of_stored(value: &[u8]) -> StorageResult<(Entry, usize)> {
-        let Ok(bytes) = <[u8; VALUE_BYTES]>::try_from(value) else {
-            return Err(damaged(format!("an entry of a sorted table has {} bytes instead of {VALUE_BYTES}", value.len())));
-        };
-        let number = |at: usize| bytes[at..at + 8].iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b)) as i64;
-        let key_bytes = u32::from_le_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]);
-        Ok((Entry { count: number(0), extra: number(8) }, key_bytes as usize))
+    /// Puts it at the end of a buffer.
+    fn write(&self, value: &mut Vec<u8>) {
+        value.extend_from_slice(&self.entry.count.to_le_bytes());
+        value.extend_from_slice(&self.entry.extra.to_le_bytes());
+        value.extend_from_slice(&(self.key_bytes as u32).to_le_bytes());
+        value.extend_from_slice(self.sub);
     }
 }
 
@@ -251,7 +261,7 @@ impl SortedTable {
         for slot in keys.slots.iter().filter(|s| s.entries.live() > 0) {
             visit(slot.hash, slot.entries.key())?;
         }
-        let key_bytes = |value: &[u8], _: &[u8]| Ok(Entry::of_stored(value)?.1);
+        let key_bytes = |value: &[u8], _: &[u8]| Ok(StoredEntry::of(value)?.key_bytes);
         super::scan_hashed(&keys.database, &keys.table, &keys.codec, key_bytes, |hash, key, _| {
             if keys.find(hash, key).is_none() { visit(hash, key) } else { Ok(()) }
         })
@@ -295,17 +305,19 @@ impl Keys {
     }
 
     fn load(&self, hash: u64, key: &[u8]) -> StorageResult<Entries> {
-        let mut entries = Entries::new(key);
+        let mut entries = Vec::new();
         let prefix = stored_key(self.table.table_id, VNode::of_hash(hash), key, &[]);
         self.database.scan_prefix(&prefix, |stored, value| {
-            let (entry, key_bytes) = Entry::of_stored(value)?;
+            let found = StoredEntry::of(value)?;
             // Encoded keys are never the start of another, but nothing here depends on it.
-            if key_bytes == key.len() {
-                entries.load(&stored[prefix.len()..], entry);
+            if found.key_bytes == key.len() {
+                let number = <[u8; 4]>::try_from(&stored[prefix.len()..]);
+                let number = number.map_err(|_| damaged("the number of an entry of a sorted table does not have 4 bytes"))?;
+                entries.push((found.sub.to_vec(), u32::from_be_bytes(number), found.entry));
             }
             Ok(true)
         })?;
-        Ok(entries)
+        Ok(Entries::load(key, entries))
     }
 
     fn insert(&mut self, hash: u64, entries: Entries) -> u32 {
@@ -390,6 +402,7 @@ impl StateTable for RefCell<Keys> {
         let database = Arc::clone(&keys.database);
         let mut writer = BatchWriter::new(&database);
         let table = keys.table.table_id;
+        let mut value = Vec::new();
         for slot in std::mem::take(&mut keys.dirty) {
             let found = &mut keys.slots[slot as usize];
             // A slot that was released since stays in the list, and can stand there twice.
@@ -398,9 +411,13 @@ impl StateTable for RefCell<Keys> {
             }
             let (vnode, before) = (VNode::of_hash(found.hash), found.entries.memory_bytes());
             let key = found.entries.key().to_vec();
-            found.entries.flush(|sub, entry| match entry {
-                Some(entry) => writer.put(table, vnode, &key, sub, &entry.to_stored(key.len())),
-                None => writer.delete(table, vnode, &key, sub),
+            found.entries.flush(|number, entry| match entry {
+                Some((sub, entry)) => {
+                    value.clear();
+                    StoredEntry { entry, key_bytes: key.len(), sub }.write(&mut value);
+                    writer.put(table, vnode, &key, &number.to_be_bytes(), &value)
+                }
+                None => writer.delete(table, vnode, &key, &number.to_be_bytes()),
             })?;
             keys.heap_bytes = keys.heap_bytes - before + found.entries.memory_bytes();
             if found.entries.is_blank() {

@@ -10,12 +10,11 @@ use std::ops::Bound;
 
 /// Above this many bytes a key's entries move to a tree: a packed piece is searched from its start, and moved on inserts.
 const PACKED_BYTES_MAX: usize = 2048;
-/// What stands before each sub-key in the packed piece: its length (u32), flags, count, extra (i64 each).
-const HEAD_BYTES: usize = 21;
-/// The database has an entry for the sub-key, perhaps an older one.
-const STORED: u8 = 1;
-/// The database has something else than memory.
-const DIRTY: u8 = 2;
+/// What stands before each sub-key in the packed piece: its length (u32), the entry's number (u32), whether it is dirty (u8), count and
+/// extra (i64 each).
+const HEAD_BYTES: usize = 25;
+/// The number of an entry that the database has nothing of.
+const NOT_STORED: u32 = 0;
 /// What an entry costs in a tree besides the bytes of its sub-key: nodes are about two thirds full.
 const TREE_ENTRY_BYTES: usize = (size_of::<SubKey>() + size_of::<State>()) * 3 / 2;
 /// Up to this length a sub-key lies in the tree itself: a 64-bit number is 9 bytes.
@@ -28,7 +27,26 @@ type SubKey = SmallVec<[u8; INLINE_BYTES]>;
 #[derive(Clone, Copy)]
 struct State {
     entry: Entry,
-    flags: u8,
+    /// Under which number the database has the entry, perhaps an older one, among those of its key; or [`NOT_STORED`].
+    number: u32,
+    /// The database has something else than memory.
+    dirty: bool,
+}
+
+impl State {
+    /// What is left of an entry that is removed here and still stored.
+    fn removed(self) -> State {
+        State { entry: Entry::default(), number: self.number, dirty: true }
+    }
+}
+
+/// The numbers that new entries of a key get. Those of removed entries are given again, so they do not run out.
+#[derive(Default)]
+struct Numbers {
+    /// Above it none is taken.
+    highest: u32,
+    /// Below it these, and perhaps others, are not.
+    free: Vec<u32>,
 }
 
 #[derive(Default)]
@@ -36,6 +54,7 @@ struct Tree {
     map: BTreeMap<SubKey, State>,
     /// Sub-keys whose entries may be dirty, so that a flush does not visit a million clean ones.
     dirty: Vec<SubKey>,
+    numbers: Numbers,
     /// What sub-keys of both hold on the heap.
     heap_bytes: usize,
 }
@@ -83,23 +102,47 @@ fn item(packed: &[u8], at: usize) -> Option<Item<'_>> {
     }
     let sub = at + HEAD_BYTES;
     let next = sub + u32::from_le_bytes(read(packed, at)) as usize;
-    let count = i64::from_le_bytes(read(packed, at + 5));
-    let extra = i64::from_le_bytes(read(packed, at + 13));
-    let state = State { entry: Entry { count, extra }, flags: packed[at + 4] };
+    let number = u32::from_le_bytes(read(packed, at + 4));
+    let count = i64::from_le_bytes(read(packed, at + 9));
+    let extra = i64::from_le_bytes(read(packed, at + 17));
+    let state = State { entry: Entry { count, extra }, number, dirty: packed[at + 8] != 0 };
     Some(Item { sub: &packed[sub..next], state, next })
 }
 
 fn write_state(packed: &mut [u8], at: usize, state: State) {
-    packed[at + 4] = state.flags;
-    packed[at + 5..at + 13].copy_from_slice(&state.entry.count.to_le_bytes());
-    packed[at + 13..at + HEAD_BYTES].copy_from_slice(&state.entry.extra.to_le_bytes());
+    packed[at + 4..at + 8].copy_from_slice(&state.number.to_le_bytes());
+    packed[at + 8] = u8::from(state.dirty);
+    packed[at + 9..at + 17].copy_from_slice(&state.entry.count.to_le_bytes());
+    packed[at + 17..at + HEAD_BYTES].copy_from_slice(&state.entry.extra.to_le_bytes());
+}
+
+impl Numbers {
+    /// The numbers beside these, which are taken.
+    fn beside(mut taken: SmallVec<[u32; 16]>) -> Numbers {
+        taken.sort_unstable();
+        let highest = taken.last().copied().unwrap_or(NOT_STORED);
+        // As many as there are entries: what is more is found another time.
+        let gaps = taken.windows(2).flat_map(|pair| pair[0] + 1..pair[1]).take(taken.len());
+        Numbers { highest, free: gaps.collect() }
+    }
+
+    /// Gives an entry a number if it has none, from these if there are any.
+    fn give(&mut self, state: &mut State, gone: &mut SmallVec<[u32; 16]>) {
+        if state.number == NOT_STORED {
+            state.number = gone.pop().or_else(|| self.free.pop()).unwrap_or_else(|| {
+                self.highest += 1;
+                self.highest
+            });
+        }
+    }
 }
 
 impl Tree {
     fn insert(&mut self, sub: &[u8], state: State) {
         self.heap_bytes += heap_bytes(sub);
         self.map.insert(SubKey::from_slice(sub), state);
-        if state.flags & DIRTY != 0 {
+        self.numbers.highest = self.numbers.highest.max(state.number);
+        if state.dirty {
             self.note_dirty(sub);
         }
     }
@@ -117,7 +160,7 @@ impl Tree {
 
     fn memory_bytes(&self) -> usize {
         let lists = self.map.len() * TREE_ENTRY_BYTES + self.dirty.capacity() * size_of::<SubKey>();
-        size_of::<Tree>() + lists + self.heap_bytes
+        size_of::<Tree>() + lists + self.numbers.free.capacity() * size_of::<u32>() + self.heap_bytes
     }
 }
 
@@ -175,14 +218,24 @@ impl Entries {
         state.map_or_else(Entry::default, |state| state.entry)
     }
 
-    /// Takes an entry from the database. Sub-keys come in order.
-    pub(super) fn load(&mut self, sub: &[u8], entry: Entry) {
-        let state = State { entry, flags: STORED };
-        self.live += 1;
-        match &mut self.tree {
-            Some(tree) => tree.insert(sub, state),
-            None => self.insert_packed(self.packed.len(), sub, state),
+    /// A key with entries as the database has them, each with its number.
+    pub(super) fn load(key: &[u8], mut stored: Vec<(Vec<u8>, u32, Entry)>) -> Entries {
+        let mut loaded = Entries::new(key);
+        loaded.live = stored.len() as u32;
+        let numbers = stored.iter().map(|(_, number, _)| *number).collect();
+        // They lie in order of their numbers.
+        stored.sort_unstable();
+        for (sub, number, entry) in &stored {
+            let state = State { entry: *entry, number: *number, dirty: false };
+            match &mut loaded.tree {
+                Some(tree) => tree.insert(sub, state),
+                None => loaded.insert_packed(loaded.packed.len(), sub, state),
+            }
         }
+        if let Some(tree) = &mut loaded.tree {
+            tree.numbers = Numbers::beside(numbers);
+        }
+        loaded
     }
 
     /// Changes an entry; gives it before and after.
@@ -202,8 +255,9 @@ impl Entries {
             return (before, after);
         }
         self.live = self.live + u32::from(after.count != 0) - u32::from(before.count != 0);
-        let forget = after.count == 0 && old.is_some_and(|old| old.flags & STORED == 0);
-        let new = State { entry: after, flags: old.map_or(0, |old| old.flags) | DIRTY };
+        let number = old.map_or(NOT_STORED, |old| old.number);
+        let forget = after.count == 0 && old.is_some() && number == NOT_STORED;
+        let new = State { entry: after, number, dirty: true };
         match (&mut self.tree, place) {
             (None, Ok((at, _))) if forget => drop(self.packed.drain(at..at + HEAD_BYTES + sub.len())),
             (None, Ok((at, _))) => write_state(&mut self.packed, at, new),
@@ -212,7 +266,7 @@ impl Entries {
             (Some(tree), _) => match (tree.map.get_mut(sub), old) {
                 (Some(state), Some(old)) => {
                     *state = new;
-                    if old.flags & DIRTY == 0 {
+                    if !old.dirty {
                         tree.note_dirty(sub);
                     }
                 }
@@ -250,11 +304,10 @@ impl Entries {
     pub(super) fn clear(&mut self) {
         let mut kept = Entries::new(self.key());
         let mut bury = |sub: &[u8], state: State| {
-            if state.flags & STORED != 0 {
-                let mark = State { entry: Entry::default(), flags: STORED | DIRTY };
+            if state.number != NOT_STORED {
                 match &mut kept.tree {
-                    Some(tree) => tree.insert(sub, mark),
-                    None => kept.insert_packed(kept.packed.len(), sub, mark),
+                    Some(tree) => tree.insert(sub, state.removed()),
+                    None => kept.insert_packed(kept.packed.len(), sub, state.removed()),
                 }
             }
         };
@@ -267,7 +320,6 @@ impl Entries {
 
     /// Removes the entries below a sub-key. Those that are stored leave a mark.
     pub(super) fn remove_below(&mut self, bound: &[u8]) {
-        let mark = State { entry: Entry::default(), flags: STORED | DIRTY };
         if let Some(tree) = &mut self.tree {
             let rest = tree.map.split_off(bound);
             for (sub, state) in std::mem::replace(&mut tree.map, rest) {
@@ -277,8 +329,8 @@ impl Entries {
                 }
                 self.live -= 1;
                 tree.heap_bytes -= heap_bytes(&sub);
-                if state.flags & STORED != 0 {
-                    tree.insert(&sub, mark);
+                if state.number != NOT_STORED {
+                    tree.insert(&sub, state.removed());
                 }
             }
             return;
@@ -289,11 +341,11 @@ impl Entries {
         while let Some(item) = item(&self.packed, at).filter(|item| item.sub < bound) {
             let (state, next) = (item.state, item.next);
             self.live -= u32::from(state.entry.count != 0);
-            if state.flags & STORED == 0 {
+            if state.number == NOT_STORED {
                 at = next;
                 continue;
             }
-            write_state(&mut self.packed, at, mark);
+            write_state(&mut self.packed, at, state.removed());
             self.packed.drain(start..at);
             start += next - at;
             at = start;
@@ -345,33 +397,51 @@ impl Entries {
         }
     }
 
-    /// Hands out what must be written: an entry, or none for one to be deleted. Then all is clean.
-    pub(super) fn flush<E>(&mut self, mut write: impl FnMut(&[u8], Option<Entry>) -> Result<(), E>) -> Result<(), E> {
+    /// Hands out what must be written: the number of an entry, and the entry with its sub-key, or none for one to be deleted. Then all is
+    /// clean. An entry that is new gets the number of one that goes, so that both are one write, or one that is free.
+    pub(super) fn flush<E>(&mut self, mut write: impl FnMut(u32, Option<(&[u8], Entry)>) -> Result<(), E>) -> Result<(), E> {
+        let mut gone = SmallVec::<[u32; 16]>::new();
         let Some(tree) = &mut self.tree else {
+            let mut numbers = Numbers::beside(self.items().map(|(_, item)| item.state.number).collect());
             let mut at = self.key_bytes as usize;
             while let Some(item) = item(&self.packed, at) {
                 let (state, next) = (item.state, item.next);
-                if state.flags & DIRTY != 0 {
-                    write(item.sub, Some(state.entry).filter(|entry| entry.count != 0))?;
-                    write_state(&mut self.packed, at, State { flags: STORED, ..state });
-                }
                 if state.entry.count == 0 {
+                    gone.push(state.number);
                     self.packed.drain(at..next);
                 } else {
                     at = next;
                 }
             }
-            return Ok(());
-        };
-        for sub in std::mem::take(&mut tree.dirty) {
-            tree.heap_bytes -= heap_bytes(&sub);
-            let Some(state) = tree.map.get_mut(&sub).filter(|state| state.flags & DIRTY != 0) else { continue };
-            write(&sub, Some(state.entry).filter(|entry| entry.count != 0))?;
-            state.flags = STORED;
-            if state.entry.count == 0 {
-                tree.remove(&sub);
+            at = self.key_bytes as usize;
+            while let Some(item) = item(&self.packed, at) {
+                let (mut state, next) = (item.state, item.next);
+                if state.dirty {
+                    numbers.give(&mut state, &mut gone);
+                    write(state.number, Some((item.sub, state.entry)))?;
+                    write_state(&mut self.packed, at, State { dirty: false, ..state });
+                }
+                at = next;
             }
+            return gone.into_iter().try_for_each(|number| write(number, None));
+        };
+        let mut dirty = std::mem::take(&mut tree.dirty);
+        dirty.retain(|sub| {
+            let removed = tree.map.get(sub).filter(|state| state.dirty && state.entry.count == 0).copied();
+            let Some(state) = removed else { return true };
+            gone.push(state.number);
+            tree.remove(sub);
+            tree.heap_bytes -= heap_bytes(sub);
+            false
+        });
+        for sub in dirty {
+            tree.heap_bytes -= heap_bytes(&sub);
+            let Some(state) = tree.map.get_mut(&sub).filter(|state| state.dirty) else { continue };
+            tree.numbers.give(state, &mut gone);
+            write(state.number, Some((sub.as_ref(), state.entry)))?;
+            state.dirty = false;
         }
-        Ok(())
+        tree.numbers.free.extend_from_slice(&gone);
+        gone.into_iter().try_for_each(|number| write(number, None))
     }
 }

@@ -207,3 +207,28 @@ fn d18_a_key_with_very_many_entries_flushes_only_what_changed() {
     table.set_extra(*hash, key, &subs[6], 0).unwrap();
     assert_eq!(state.flush().unwrap().entries, 1);
 }
+
+#[test]
+fn a_row_that_takes_another_s_place_is_one_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, state, mut table) = open(&directory.path().join("a"));
+    let (keys, subs) = (keys(3), subs(1000));
+    for (hash, key, count) in [(keys[1].0, &keys[1].1, 3), (keys[2].0, &keys[2].1, 500)] {
+        for sub in &subs[..count] {
+            table.add(hash, key, sub, 1).unwrap();
+        }
+        state.flush().unwrap();
+        table.add(hash, key, &subs[0], -1).unwrap();
+        table.add(hash, key, &subs[count], 1).unwrap();
+        assert_eq!(state.flush().unwrap().entries, 1);
+        table.add(hash, key, &subs[1], -1).unwrap();
+        assert_eq!(state.flush().unwrap().entries, 1);
+        table.add(hash, key, &subs[count + 1], 1).unwrap();
+        assert_eq!(state.flush().unwrap().entries, 1);
+    }
+    let hot = [1, 2].map(|n| scanned(&mut table, &keys[n], None, 1000));
+    store.checkpoint(&directory.path().join("b")).unwrap();
+    let (_store, _state, mut table) = open(&directory.path().join("b"));
+    assert_eq!([1, 2].map(|n| scanned(&mut table, &keys[n], None, 1000)), hot);
+    assert_eq!(hot.map(|entries| entries.len()), [3, 500]);
+}
