@@ -128,6 +128,25 @@ fn rocksdb_options(options: &WorkerStoreOptions) -> Options {
     rocksdb
 }
 
+/// Makes copies of a worker's database.
+pub struct StoreCopier {
+    database: Arc<Database>,
+}
+
+impl StoreCopier {
+    /// Puts a copy of the database, as it is now, into a directory that must not exist yet and is on the same file system: files are
+    /// linked, not copied. The copy can be opened, and opened by [`WorkerStore::import_from`]. What is in the database's memory is written out
+    /// first, which takes a while: nothing that must not be in the copy may be written until then.
+    ///
+    /// # Errors
+    /// If the database refuses.
+    pub fn copy(&self, directory: &Path) -> StorageResult<()> {
+        self.database.flush()?;
+        let checkpoint = Checkpoint::new(self.database.raw()).map_err(database_error("begin a checkpoint"))?;
+        checkpoint.create_checkpoint(directory).map_err(database_error("write a checkpoint"))
+    }
+}
+
 impl WorkerStore {
     /// Opens the database in this directory, which is made if it is not there.
     ///
@@ -187,15 +206,17 @@ impl WorkerStore {
         self.frozen.get()
     }
 
-    /// Puts a copy of the database, as it is now, into a directory that must not exist yet and is on the same file system: files are
-    /// linked, not copied. The copy can be opened, and opened by [`import_from`](Self::import_from).
+    /// What makes copies of the database, on any thread.
+    pub fn copier(&self) -> StoreCopier {
+        StoreCopier { database: Arc::clone(&self.database) }
+    }
+
+    /// Copies the database: see [`StoreCopier::copy`].
     ///
     /// # Errors
     /// If the database refuses.
     pub fn checkpoint(&self, directory: &Path) -> StorageResult<()> {
-        self.database.flush()?;
-        let checkpoint = Checkpoint::new(self.database.raw()).map_err(database_error("begin a checkpoint"))?;
-        checkpoint.create_checkpoint(directory).map_err(database_error("write a checkpoint"))
+        self.copier().copy(directory)
     }
 
     /// Copies what another worker has stored, of the vnodes that `keep` picks. The number of workers has changed, and each takes from

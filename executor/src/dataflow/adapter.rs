@@ -375,7 +375,7 @@ impl Driver {
             // Timely drops the operator now; its state must be in the database for every later checkpoint.
             self.marks_in.save();
             self.stage.before_flush(Epoch::END);
-            self.context.state.flush()?;
+            self.context.worker().flush_ended(&self.context.state)?;
             self.participant.leave();
         }
         Ok(())

@@ -39,6 +39,8 @@ pub struct WorkerContext {
     errors: RefCell<HashMap<ObjectId, SavedErrors>>,
     /// The newest checkpoint that was made here.
     pub checkpoint: Cell<Epoch>,
+    /// The states of operators that ended while a checkpoint was being made, which must not hold their end; each with that checkpoint.
+    ended: RefCell<Vec<(Epoch, OperatorState)>>,
     next_id: Cell<u64>,
     /// Jobs whose dataflow has gone, to be cleaned up after.
     pub gone: RefCell<Vec<ObjectId>>,
@@ -57,6 +59,7 @@ impl WorkerContext {
             flushed: RefCell::default(),
             errors: RefCell::default(),
             checkpoint: Cell::new(Epoch(0)),
+            ended: RefCell::default(),
             next_id: Cell::new(0),
             gone: RefCell::default(),
         }
@@ -112,12 +115,40 @@ impl WorkerContext {
         self.errors.borrow_mut().values_mut().try_for_each(SavedErrors::flush)
     }
 
+    /// Writes the state of an operator that has ended: now, or when the checkpoint that is being made has been copied. Its epoch is an
+    /// earlier one, and what the operator has done since is not to be in it.
+    ///
+    /// # Errors
+    /// If the database refuses.
+    pub fn flush_ended(&self, state: &OperatorState) -> StorageResult<()> {
+        match self.shared.clock.next_checkpoint(Epoch(0)) {
+            Some(checkpoint) => self.ended.borrow_mut().push((checkpoint, state.clone())),
+            None => drop(state.flush()?),
+        }
+        Ok(())
+    }
+
+    /// Writes what waited for the end of another checkpoint than this one; with none, all that waited. A job whose state can't be written
+    /// fails.
+    pub fn flush_waiting(&self, checkpoint: Option<Epoch>) {
+        self.ended.borrow_mut().retain(|(during, state)| {
+            if Some(*during) == checkpoint {
+                return true;
+            }
+            if let (Err(error), Some(job)) = (state.flush(), self.shared.job(state.job())) {
+                job.fail(super::adapter::chain(&error));
+            }
+            false
+        });
+    }
+
     /// Deletes all that a job has stored.
     ///
     /// # Errors
     /// If the database refuses.
     pub fn drop_job(&self, job: ObjectId) -> StorageResult<()> {
         self.errors.borrow_mut().remove(&job);
+        self.ended.borrow_mut().retain(|(_, state)| state.job() != job);
         self.store.drop_job(job)
     }
 
@@ -321,3 +352,6 @@ impl Drop for Participant {
         self.leave();
     }
 }
+
+#[cfg(test)]
+mod tests;

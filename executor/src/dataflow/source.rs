@@ -304,7 +304,7 @@ impl Source {
         }
         self.save();
         self.flush_below(Epoch::END)?;
-        self.context.state.flush()?;
+        self.context.worker().flush_ended(&self.context.state)?;
         self.context.worker().shared.source_ended(&self.context);
         gate.end();
         Ok(())

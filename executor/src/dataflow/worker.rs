@@ -13,8 +13,8 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::Thread;
 use std::time::Duration;
 use thalweg_catalog::{CrashPoint, Epoch, ObjectId};
-use thalweg_storage::StorageResult;
 use thalweg_storage::worker_store::{WorkerStore, WorkerStoreOptions};
+use thalweg_storage::{StorageError, StorageResult};
 use timely::WorkerConfig;
 use timely::communication::Config as Communication;
 use timely::worker::Worker;
@@ -154,12 +154,21 @@ struct Loop {
     checkpoints: PathBuf,
     inbox: Receiver<Command>,
     flushed: UnboundedSender<Flushed>,
+    /// The copy of the database that is being made.
+    copy: Option<Copy>,
     /// The open epoch when inputs were woken last.
     woken_at: Epoch,
     /// Jobs whose dataflow is here.
     alive: BTreeSet<ObjectId>,
     /// Jobs to be forgotten once their dataflow has gone.
     dropping: Vec<(ObjectId, UnboundedSender<()>)>,
+}
+
+/// A copy of the database in the making, on a thread of its own: the worker goes on, and writes nothing meanwhile.
+struct Copy {
+    epoch: Epoch,
+    /// Comes when the copy is there. Nothing comes if the thread has panicked.
+    made: Receiver<StorageResult<PathBuf>>,
 }
 
 impl Loop {
@@ -169,7 +178,7 @@ impl Loop {
         inbox: Receiver<Command>,
         flushed: UnboundedSender<Flushed>,
     ) -> Loop {
-        Loop { context, checkpoints, inbox, flushed, woken_at: Epoch(0), alive: BTreeSet::new(), dropping: vec![] }
+        Loop { context, checkpoints, inbox, flushed, copy: None, woken_at: Epoch(0), alive: BTreeSet::new(), dropping: vec![] }
     }
 
     fn run(mut self, worker: &mut Worker) {
@@ -179,6 +188,10 @@ impl Loop {
                     Ok(Command::Stop) | Err(TryRecvError::Disconnected) => {
                         for dataflow in worker.installed_dataflows() {
                             worker.drop_dataflow(dataflow);
+                        }
+                        if let Some(copy) = self.copy {
+                            // It holds the database open.
+                            let _ = copy.made.recv();
                         }
                         return;
                     }
@@ -193,6 +206,7 @@ impl Loop {
                 inputs.iter().for_each(|wake| wake());
             }
             self.make_checkpoint();
+            self.end_copy();
             // Every tick, command and row unparks the thread; the limit is only there to not depend on it.
             worker.step_or_park(Some(Duration::from_secs(1)));
             self.clean_up();
@@ -234,19 +248,59 @@ impl Loop {
         }
     }
 
-    /// Makes the worker's part of an announced checkpoint, once all operators have flushed.
+    /// Begins the worker's part of an announced checkpoint, once all operators have flushed.
     fn make_checkpoint(&mut self) {
-        let Some(epoch) = self.context.shared.clock.next_checkpoint(self.context.checkpoint.get()) else { return };
-        if self.context.flushed_all() < epoch {
+        let Some(epoch) = self.context.shared.clock.next_checkpoint(self.context.checkpoint.get()) else {
+            if !self.context.shared.clock.checkpoint_running() {
+                self.context.flush_waiting(None);
+            }
+            return;
+        };
+        if self.context.flushed_all() < epoch || self.copy.is_some() {
             return;
         }
         self.context.checkpoint.set(epoch);
         let directory = self.checkpoints.join(epoch.to_string());
         CrashPoint::BeforeStateCopy.pass();
-        let flushed = self.context.flush_errors();
-        let made = flushed.and_then(|()| self.context.store.checkpoint(&directory)).map(|()| directory);
+        self.context.flush_waiting(Some(epoch));
+        if let Err(error) = self.context.flush_errors() {
+            self.tell(epoch, Err(error));
+            return;
+        }
+        let (copier, worker) = (self.context.store.copier(), std::thread::current());
+        let (maker, made) = channel();
+        let thread = std::thread::Builder::new().name(format!("copy-{}", self.context.index)).spawn(move || {
+            let copied = copier.copy(&directory).map(|()| directory);
+            // Before a worker that stops can think that the database is closed.
+            drop(copier);
+            let _ = maker.send(copied);
+            worker.unpark();
+        });
+        match thread {
+            Ok(_) => self.copy = Some(Copy { epoch, made }),
+            Err(error) => self.tell(epoch, Err(self.not_copied(error))),
+        }
+    }
+
+    /// Hands the copy over once it has been made.
+    fn end_copy(&mut self) {
+        let Some(Copy { epoch, made }) = &self.copy else { return };
+        let (epoch, made) = match made.try_recv() {
+            Ok(made) => (*epoch, made),
+            Err(TryRecvError::Empty) => return,
+            Err(TryRecvError::Disconnected) => (*epoch, Err(self.not_copied(std::io::Error::other("the thread has panicked")))),
+        };
         CrashPoint::AfterStateCopy.pass();
-        let _ = self.flushed.send(Flushed { worker: self.context.index, epoch, directory: made });
+        self.copy = None;
+        self.tell(epoch, made);
+    }
+
+    fn not_copied(&self, source: std::io::Error) -> StorageError {
+        StorageError::File { action: "copy the state to", path: self.checkpoints.display().to_string(), source }
+    }
+
+    fn tell(&self, epoch: Epoch, directory: StorageResult<PathBuf>) {
+        let _ = self.flushed.send(Flushed { worker: self.context.index, epoch, directory });
     }
 
     fn clean_up(&mut self) {

@@ -194,6 +194,11 @@ impl OperatorState {
         inner.database.register(wanted)
     }
 
+    /// Whose state it is.
+    pub fn job(&self) -> ObjectId {
+        self.inner.job
+    }
+
     /// Writes all that has changed since the last flush to the worker's database.
     ///
     /// # Errors
