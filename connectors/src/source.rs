@@ -60,8 +60,8 @@ pub trait SourceConnector: Send + Sync {
     /// If the outside can't be asked.
     async fn splits(&self) -> ConnectorResult<Vec<SplitId>>;
 
-    /// How often to look for new splits; none for never.
-    fn discovery_interval(&self) -> Option<Duration>;
+    /// How often to look for new splits, when these were found last; none for never again.
+    fn discovery_interval(&self, found: &[SplitId]) -> Option<Duration>;
 
     /// Looks whether what is to be read is there and of the declared form, as far as that can be told when the source is declared.
     ///

@@ -14,7 +14,7 @@ use thalweg_connectors::{Position, SourceBatch, SourceConnector, SourceContext, 
 /// How many batches may wait for a worker.
 const QUEUE_BATCHES: usize = 4;
 /// How long a read waits for rows before it looks for new splits.
-const READ_WAIT: Duration = Duration::from_millis(500);
+const READ_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait between two tries.
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
 /// The first wait.
@@ -136,8 +136,9 @@ impl Dealer {
                 Ok(splits) => {
                     self.job.set_trouble(&who, None);
                     wait = BACKOFF_MIN;
+                    let interval = self.connector.discovery_interval(&splits);
                     deal_new(splits, &mut dealt, &hands);
-                    let Some(interval) = self.connector.discovery_interval() else { break };
+                    let Some(interval) = interval else { break };
                     interval
                 }
                 Err(error) if !error.retry => {
@@ -260,7 +261,8 @@ impl Reading {
         loop {
             loop {
                 let order = if self.positions.is_empty() && !*all_assigned {
-                    inbox.recv_timeout(READ_WAIT).map_err(|e| e == RecvTimeoutError::Disconnected)
+                    // The dealer goes when the job is stopped.
+                    inbox.recv().map_err(|_| true)
                 } else {
                     inbox.try_recv().map_err(|e| e == TryRecvError::Disconnected)
                 };

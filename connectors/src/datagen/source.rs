@@ -36,7 +36,7 @@ impl SourceConnector for DatagenSource {
         Ok(split_ids(self.options.splits))
     }
 
-    fn discovery_interval(&self) -> Option<Duration> {
+    fn discovery_interval(&self, _found: &[SplitId]) -> Option<Duration> {
         None
     }
 

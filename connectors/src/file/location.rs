@@ -88,6 +88,14 @@ impl Location {
         Ok(names)
     }
 
+    /// Whether this is the one local file that was listed here, and not where more can come.
+    pub(super) fn is_just(&self, listed: &[Arc<str>]) -> bool {
+        match (self, listed) {
+            (Location::Local(path), [one]) => path.as_os_str() == &**one,
+            _ => false,
+        }
+    }
+
     /// A file that was listed here.
     pub(super) fn file(&self, name: &str) -> ConnectorResult<Location> {
         match self {

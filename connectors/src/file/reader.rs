@@ -23,8 +23,12 @@ const OPEN_MAX: usize = 8;
 /// How many records are read of a file to learn where its times begin.
 const FIRST_RECORDS: usize = 64;
 
-/// How often files are looked at that may have grown.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// How often files are looked at that may have grown: after a twentieth of the time for which none has, within these. So what is
+/// added often is seen at once, and a file that rests costs next to nothing.
+const LOOK_INTERVALS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+const LOOKS_IN_A_REST: u32 = 20;
+/// The time that looking at a file may take on average, so that many of them are looked at less often.
+const LOOK_TIME_OF_A_FILE: Duration = Duration::from_micros(50);
 
 /// What reading a file comes to.
 pub(super) enum Step {
@@ -49,6 +53,8 @@ pub(super) struct FileReader {
     /// Files that have been read to their end and may grow.
     grown_out: BTreeMap<SplitId, Tail>,
     looked_at: Instant,
+    /// When a file was found to have grown last.
+    grew_at: Instant,
     /// Room for blocks of files that are opened.
     buffers: Vec<Vec<u8>>,
 }
@@ -92,6 +98,7 @@ impl FileReader {
             open: VecDeque::new(),
             grown_out: BTreeMap::new(),
             looked_at: Instant::now(),
+            grew_at: Instant::now(),
             buffers: vec![],
         })
     }
@@ -228,9 +235,20 @@ impl FileReader {
         }
     }
 
+    /// How long to wait from one look at files that may have grown to the next.
+    fn look_interval(&self) -> Duration {
+        let (least, most) = LOOK_INTERVALS;
+        let least = least.max(LOOK_TIME_OF_A_FILE * self.grown_out.len() as u32);
+        (self.grew_at.elapsed() / LOOKS_IN_A_REST).clamp(least.min(most), most)
+    }
+
     /// Finds files that have grown.
     fn look(&mut self) -> ConnectorResult<()> {
         self.looked_at = Instant::now();
+        if self.look_interval() == LOOK_INTERVALS.1 {
+            // They rest: their blocks are large.
+            self.buffers = vec![];
+        }
         let splits: Vec<SplitId> =
             self.grown_out.iter().filter(|(_, tail)| !tail.active).map(|(split, _)| split.clone()).collect();
         for split in splits {
@@ -247,6 +265,7 @@ impl FileReader {
             }
             if size != tail.size {
                 tail.size = size;
+                self.grew_at = Instant::now();
                 if size > tail.position.offset {
                     tail.active = true;
                     self.waiting.push_back(Waiting { split, position: Some(tail.position.to_string()), time: None });
@@ -280,7 +299,8 @@ impl SourceReader for FileReader {
     fn next(&mut self, timeout: Duration) -> ConnectorResult<SourceEvent> {
         let deadline = Instant::now() + timeout;
         loop {
-            if !self.grown_out.is_empty() && self.looked_at.elapsed() >= LOOK_INTERVAL {
+            let interval = self.look_interval();
+            if !self.grown_out.is_empty() && self.looked_at.elapsed() >= interval {
                 self.look()?;
             }
             if let Some(event) = self.poll()? {
@@ -290,7 +310,7 @@ impl SourceReader for FileReader {
             if left.is_zero() {
                 return Ok(SourceEvent::Idle);
             }
-            std::thread::sleep(if self.grown_out.is_empty() { left } else { left.min(LOOK_INTERVAL) });
+            std::thread::sleep(if self.grown_out.is_empty() { left } else { left.min(interval) });
         }
     }
 }

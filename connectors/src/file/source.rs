@@ -65,8 +65,9 @@ impl SourceConnector for FileSource {
         })
     }
 
-    fn discovery_interval(&self) -> Option<Duration> {
-        self.options.follow.then_some(self.options.discovery_interval)
+    fn discovery_interval(&self, found: &[SplitId]) -> Option<Duration> {
+        let goes_on = self.options.follow && !self.options.location.is_just(found);
+        goes_on.then_some(self.options.discovery_interval)
     }
 
     fn reader(&self, context: SourceContext) -> ConnectorResult<Box<dyn SourceReader>> {

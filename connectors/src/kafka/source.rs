@@ -129,7 +129,7 @@ impl SourceConnector for KafkaSource {
         }
     }
 
-    fn discovery_interval(&self) -> Option<Duration> {
+    fn discovery_interval(&self, _found: &[SplitId]) -> Option<Duration> {
         match self.shared.options.bounded {
             BoundedMode::Unbounded => self.shared.options.discovery_interval,
             BoundedMode::Latest => None,

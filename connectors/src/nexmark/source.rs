@@ -44,7 +44,7 @@ impl SourceConnector for NexmarkSource {
         Ok(split_ids(self.options.splits))
     }
 
-    fn discovery_interval(&self) -> Option<Duration> {
+    fn discovery_interval(&self, _found: &[SplitId]) -> Option<Duration> {
         None
     }
 

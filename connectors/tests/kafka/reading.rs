@@ -99,7 +99,7 @@ async fn a_partition_added_later_is_read_from_its_first_record() {
     let topic = new_topic(&broker, 1).await;
     produce(&broker, &topic, 0, ids(0..3)).await;
     let declared = declare(&broker, &topic, &[("scan.startup.mode", "latest"), ("discovery.interval", "100ms")]);
-    assert_eq!(declared.source.discovery_interval(), Some(Duration::from_millis(100)));
+    assert_eq!(declared.source.discovery_interval(&[]), Some(Duration::from_millis(100)));
     assert_eq!(declared.source.splits().await.unwrap().len(), 1);
     let mut reading = declared.read(&[("0", None)]).unwrap();
 
@@ -205,7 +205,7 @@ async fn d12_a_bounded_source_ends_where_it_ended_when_it_was_first_read() {
     produce(&broker, &topic, 0, ids(0..10)).await;
     let declared = declare(&broker, &topic, &[("scan.bounded.mode", "latest")]);
     assert_eq!(declared.source.boundedness(), Boundedness::Bounded);
-    assert_eq!(declared.source.discovery_interval(), None);
+    assert_eq!(declared.source.discovery_interval(&[]), None);
 
     let mut reading = declared.read(&[("0", None), ("1", None)]).unwrap();
     produce(&broker, &topic, 0, ids(10..20)).await;

@@ -189,7 +189,7 @@ fn a_followed_file_gives_lines_once_they_have_ended() {
     let path = write(&folder, "a.json", "{\"a\":1}\n{\"a\":");
     let harness = json(&path, &[("follow", "true")]);
     assert_eq!(harness.source.boundedness(), Boundedness::Unbounded);
-    assert_eq!(harness.source.discovery_interval(), Some(Duration::from_secs(1)));
+    assert_eq!(harness.source.discovery_interval(&[]), Some(Duration::from_secs(1)));
     let mut reader = harness.reader();
     reader.assign(vec![(path.as_str().into(), None)]).unwrap();
     assert_eq!(next_rows(&mut *reader), ["1|NULL"]);
