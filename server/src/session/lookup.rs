@@ -95,7 +95,10 @@ fn equal_to(condition: &Expr, place: usize, object: &CatalogObject) -> Option<Pa
     if binary.op != Operator::Eq {
         return None;
     }
-    let (value, column) = match (binary.left.as_ref(), binary.right.as_ref()) {
+    // Drivers send small numbers as small types: `id = $1` is then a comparison of one of both cast to the other's type. Whether the value is
+    // one of the column's is seen when it is there.
+    let (left, right) = (without_cast(&binary.left, object), without_cast(&binary.right, object));
+    let (value, column) = match (left, right) {
         (column @ Expr::Column(_), value) | (value, column @ Expr::Column(_)) => (value, column),
         _ => return None,
     };
@@ -110,6 +113,16 @@ fn equal_to(condition: &Expr, place: usize, object: &CatalogObject) -> Option<Pa
         Expr::Literal(value, _) => Some(Part::Literal(value.clone())),
         _ => None,
     }
+}
+
+/// What is cast to an integer, if something is and a column not to a smaller one.
+fn without_cast<'a>(expr: &'a Expr, object: &CatalogObject) -> &'a Expr {
+    let Expr::Cast(cast) = expr else { return expr };
+    let narrows = |column: &Expr| {
+        let of = place_of(column, object).map(|place| object.columns[place].sql_type.to_arrow());
+        of.is_some_and(|of| of.primitive_width() >= cast.data_type.primitive_width())
+    };
+    if cast.data_type.is_integer() && !narrows(&cast.expr) { &cast.expr } else { expr }
 }
 
 /// Whether values of the type are equal just when they are kept alike.
