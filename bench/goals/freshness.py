@@ -80,19 +80,22 @@ def subscribe(address, view, seconds):
     state, came, deadline = 0, [], time.time() + seconds
     measure = VIEWS[view][1]
     with psycopg.connect(address, autocommit=True) as connection, connection.cursor() as cursor:
-        with cursor.copy(f"COPY (SUBSCRIBE TO {view}) TO STDOUT") as copy:
-            for line in copy:
-                now = time.time()
-                for row in bytes(line).decode().splitlines():
-                    epoch, weight, *columns = row.split("\t")
-                    state += int(weight) * measure([int(column) for column in columns])
-                    if came and came[-1][1] == int(epoch):
-                        came[-1] = (now * 1000, int(epoch), state)
-                    else:
-                        came.append((now * 1000, int(epoch), state))
-                if now > deadline:
-                    connection.cancel()
-                    break
+        try:
+            with cursor.copy(f"COPY (SUBSCRIBE TO {view}) TO STDOUT") as copy:
+                for line in copy:
+                    now = time.time()
+                    if now > deadline:
+                        connection.cancel()
+                        deadline = float("inf")
+                    for row in bytes(line).decode().splitlines():
+                        epoch, weight, *columns = row.split("\t")
+                        state += int(weight) * measure([int(column) for column in columns])
+                        if came and came[-1][1] == int(epoch):
+                            came[-1] = (now * 1000, int(epoch), state)
+                        else:
+                            came.append((now * 1000, int(epoch), state))
+        except psycopg.errors.QueryCanceled:
+            pass
     return came[1:]  # the first is what was there before
 
 

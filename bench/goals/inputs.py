@@ -18,13 +18,13 @@ SERVICES = HERE.parent / "tests" / "services"
 
 # All columns or those that q2 reads, drawn and dropped.
 DATAFUSION = """
-import sys, datafusion, pyarrow
+import os, pathlib, sys, datafusion, pyarrow
 kind, folder, query = sys.argv[1:]
 context = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(2))
 types = {"bigint": pyarrow.int64(), "text": pyarrow.string(), "timestamp": pyarrow.timestamp("us")}
 schema = pyarrow.schema([(c.split(" ")[0].strip('"'), types[c.split(" ")[1]]) for c in sys.stdin.read().split(", ")])
 if kind == "JSON":
-    context.register_json("bid", folder, schema=schema, file_extension=".jsonl")
+    context.register_json("bid", folder, schema=schema, file_extension=pathlib.Path(next(os.scandir(folder)).name).suffix)
 elif kind == "CSV":
     context.register_csv("bid", folder, schema=schema, file_extension=".csv", has_header=True)
 else:

@@ -20,10 +20,11 @@ SCAN = "SELECT count(*), sum(total), max(n) FROM v"
 
 # The same query by DataFusion over the same number of rows in memory, in an environment of `bench/peers/setup.sh datafusion`.
 DATAFUSION = """
-import sys, time, datafusion, pyarrow, numpy
+import sys, time, datafusion, pyarrow
+from pyarrow import compute
 rows = int(sys.argv[1])
-numbers = numpy.random.default_rng(1)
-table = pyarrow.table({"id": numpy.arange(rows), "total": numbers.integers(0, 2**31, rows), "n": numpy.ones(rows, dtype="int64")})
+numbers = compute.cast(compute.floor(compute.multiply(compute.random(rows), 2.0**31)), pyarrow.int64())
+table = pyarrow.table({"id": pyarrow.array(range(rows)), "total": numbers, "n": pyarrow.repeat(1, rows)})
 context = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(2))
 context.register_record_batches("v", [table.to_batches(8192)[i::2] for i in range(2)])
 took = []

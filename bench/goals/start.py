@@ -46,7 +46,7 @@ def server(binary, scale):
         )
         server.wait_for("SELECT n > 100000 FROM rate")
         before = rate(server)
-        yield plain(f"state of {VIEWS} views", server.value("SELECT sum(size_bytes) / 1e9 FROM (SELECT size_bytes FROM thalweg.checkpoints WHERE state = 'complete' ORDER BY epoch DESC LIMIT 1) AS c"), "GB", 1)
+        yield plain(f"state of {VIEWS} views", server.value("SELECT sum(size_bytes) / 1e9 FROM (SELECT size_bytes FROM thalweg.checkpoints WHERE state = 'durable' ORDER BY epoch DESC LIMIT 1) AS c"), "GB", 1)
         server.kill()
         started = time.monotonic()
         server.start()

@@ -36,7 +36,7 @@ def groups(binary, count):
         yield at_most(f"memory of a group, of {count:,}", resident, 100, "bytes")
         yield plain("of these counted as state", server.value("SELECT state_bytes FROM thalweg.jobs WHERE name = 'counts'") / count, "bytes")
         seconds, cpu, written = 30, server.cpu_seconds(), server.written_bytes()
-        took = "SELECT count(*), coalesce(sum(uploaded_bytes), 0) FROM thalweg.checkpoints WHERE state = 'complete'"
+        took = "SELECT count(*), coalesce(sum(uploaded_bytes), 0) FROM thalweg.checkpoints WHERE state = 'durable'"
         checkpoints = server.rows(took)[0]
         time.sleep(seconds)
         server.check()
