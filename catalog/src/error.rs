@@ -78,6 +78,7 @@ sql_states! {
     InvalidCatalogName = "3D000",
     InvalidSchemaName = "3F000",
     SerializationFailure = "40001",
+    DeadlockDetected = "40P01",
     SyntaxError = "42601",
     InsufficientPrivilege = "42501",
     CannotCoerce = "42846",

@@ -1,5 +1,7 @@
 //! JSON text: checked as Postgres checks it, and in the form that `jsonb` keeps: keys once each, shortest first, numbers written out.
 
+pub mod get;
+
 use crate::error::{SqlError, SqlResult, SqlState};
 
 /// How deep arrays and objects may be nested.

@@ -14,15 +14,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use thalweg_catalog::{CatalogObject, CrashPoint, Delta, Epoch, ObjectId};
+use thalweg_catalog::{CatalogObject, CrashPoint, Epoch, ObjectId};
 use thalweg_plan::{Operator, StreamPlan};
 use thalweg_storage::state::inspect::StoreReader;
 use thalweg_storage::table_log::TableLog;
 use tokio::runtime::Handle;
 
+mod moment;
 mod reading;
+mod writing;
 
+pub use moment::Moment;
 pub use reading::Reading;
+pub use writing::Unchanged;
 
 /// How long an epoch stays open while nothing happens.
 const IDLE_TICK: Duration = Duration::from_secs(1);
@@ -72,8 +76,8 @@ struct Inner {
     workers: Mutex<Workers>,
     /// Held while commands are given, so that all workers get them in one order.
     commanding: tokio::sync::Mutex<()>,
-    /// Held while a write takes its epoch and its place in the log, so that both have one order.
-    writing: Mutex<()>,
+    /// Writes to tables that wait for their epoch.
+    writing: Mutex<writing::Waiting>,
     table_log: TableLog,
     checkpointer: tokio::sync::Mutex<Checkpointer>,
     fingerprints: Mutex<BTreeMap<ObjectId, String>>,
@@ -367,37 +371,6 @@ impl Engine {
             inner.fingerprints.lock().remove(id);
         }
         inner.shared.note_dirty();
-    }
-
-    /// Writes to tables: durable when this returns, and visible to whoever reads at the returned epoch or later. All the writes
-    /// become visible together.
-    ///
-    /// # Errors
-    /// If the table log refuses; then nothing has been written.
-    pub async fn write(&self, writes: Vec<(ObjectId, Delta)>) -> Result<Epoch, EngineError> {
-        for (table, _) in &writes {
-            self.running_job(*table)?;
-        }
-        // In a task of its own: a statement that is cancelled must not leave a write half-way.
-        let inner = Arc::clone(&self.inner);
-        let task = tokio::spawn(async move {
-            let (reservation, logged) = {
-                let _order = inner.writing.lock();
-                let reservation = inner.shared.clock.reserve(now_ms());
-                let logged = inner.table_log.append(reservation.epoch(), writes.clone());
-                (reservation, logged)
-            };
-            let epoch = reservation.epoch();
-            logged.await?;
-            for (table, delta) in writes {
-                inner.shared.table_queue(table).push(epoch, delta);
-            }
-            inner.shared.note_dirty();
-            drop(reservation);
-            inner.shared.clock.demand();
-            Ok(epoch)
-        });
-        task.await.map_err(|e| EngineError::Internal(format!("a write panicked: {e}")))?
     }
 
     /// Says that tables will not be written any more: they end, and so does what only reads what has ended.

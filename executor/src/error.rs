@@ -34,6 +34,9 @@ pub enum EngineError {
     /// Storage refused.
     #[error("storage failed")]
     Storage(#[from] thalweg_storage::StorageError),
+    /// The log of tables took no write, and others that went with it.
+    #[error("storage failed")]
+    TableLog(#[source] std::sync::Arc<thalweg_storage::StorageError>),
     /// A connector refused its options.
     #[error("{0}")]
     Refused(thalweg_catalog::SqlError),
@@ -46,6 +49,21 @@ pub enum EngineError {
         /// The object.
         name: String,
     },
+    /// A write was not made, since a table that it depends on was changed.
+    #[error("object {id} was changed")]
+    Changed {
+        /// The table's id.
+        id: thalweg_catalog::ObjectId,
+    },
+    /// A relation can't be read at a moment that is past: it began later.
+    #[error("object {id} was not there at that moment")]
+    NotAtMoment {
+        /// The object's id.
+        id: thalweg_catalog::ObjectId,
+    },
+    /// Why a relation can't be read at a moment, told to everyone who asks.
+    #[error("{0}")]
+    Moment(std::sync::Arc<EngineError>),
     /// There is no such job.
     #[error("object {id} has no running job")]
     NoJob {

@@ -21,5 +21,5 @@ pub mod subscribe;
 mod testing;
 
 pub use dataflow::SplitState;
-pub use engine::{Engine, EngineConfig, JobSpec, Reading};
+pub use engine::{Engine, EngineConfig, JobSpec, Moment, Reading, Unchanged};
 pub use error::{EngineError, OperatorError};

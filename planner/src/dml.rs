@@ -3,6 +3,7 @@
 //! An insert's plan gives the table's columns; a delete's the rows that go; an update's the old columns followed by the new
 //! ones. What is assigned is cast as Postgres casts on assignment. Keys and NULLs are checked by who writes the rows.
 
+mod conflict;
 mod literals;
 
 use crate::ast::{self, Expr as SqlExpr, SelectItem, Spanned};
@@ -35,6 +36,8 @@ pub struct BoundChange {
     pub returning: Option<LogicalPlan>,
     /// The types of parameters.
     pub parameters: Vec<SqlType>,
+    /// Whether new rows whose key is taken are left out.
+    pub skips_taken: bool,
 }
 
 /// What `RETURNING` gives for a batch of the table's rows.
@@ -101,8 +104,9 @@ pub fn bind_insert(
             .at(word.position));
     }
     let targets: Vec<usize> = if explicit.is_empty() { (0..table.columns.len()).collect() } else { explicit.clone() };
+    let skips_taken = conflict::skips_taken(insert, &table)?;
     let Some(source) = &insert.source else {
-        return insert_defaults(planner, table, insert, scope);
+        return insert_defaults(planner, table, insert, scope).map(|bound| BoundChange { skips_taken, ..bound });
     };
     let mut query = (**source).clone();
     let width = prepare_values(&mut query, &table, &targets)?;
@@ -134,7 +138,7 @@ pub fn bind_insert(
     }
     let plan = LogicalPlanBuilder::from(bound.plan).project(exprs).and_then(|b| b.build()).map_err(|e| sql_error(&e))?;
     let returning = returning(planner, insert.returning.as_deref(), &table, &table_alias(insert, &table), scope)?;
-    Ok(BoundChange { table, plan, returning, parameters })
+    Ok(BoundChange { table, plan, returning, parameters, skips_taken })
 }
 
 fn table_alias(insert: &ast::Insert, table: &CatalogObject) -> String {
@@ -155,7 +159,7 @@ fn insert_defaults(
         .collect::<SqlResult<Vec<_>>>()?;
     let plan = LogicalPlanBuilder::empty(true).project(exprs).and_then(|b| b.build()).map_err(|e| sql_error(&e))?;
     let returning = returning(planner, insert.returning.as_deref(), &table, &table_alias(insert, &table), scope)?;
-    Ok(BoundChange { table, plan, returning, parameters: vec![] })
+    Ok(BoundChange { table, plan, returning, parameters: vec![], skips_taken: false })
 }
 
 /// The plan of an `UPDATE`: the old values of all columns, then the new ones.
@@ -214,7 +218,7 @@ pub fn bind_update(
     }
     let plan = LogicalPlanBuilder::from(bound.plan).project(exprs).and_then(|b| b.build()).map_err(|e| sql_error(&e))?;
     let returning = returning(planner, update.returning.as_deref(), &table, &alias, scope)?;
-    Ok(BoundChange { table, plan, returning, parameters })
+    Ok(BoundChange { table, plan, returning, parameters, skips_taken: false })
 }
 
 /// The plan of a `DELETE`: the rows that go.
@@ -240,7 +244,7 @@ pub fn bind_delete(
     let query = rewrite::query(rewrite::select(columns.collect(), only.relation.clone(), selection));
     let (bound, parameters) = planner.plan_with_parameters(&query, scope, declared)?;
     let returning = returning(planner, delete.returning.as_deref(), &table, &alias, scope)?;
-    Ok(BoundChange { table, plan: bound.plan, returning, parameters })
+    Ok(BoundChange { table, plan: bound.plan, returning, parameters, skips_taken: false })
 }
 
 /// The condition on the rows that a `DELETE` takes: with `USING`, that there is a row of the other relations that goes with them.

@@ -5,11 +5,13 @@ use crate::first_rows::FirstRows;
 use crate::functions;
 use crate::logical::casts::NamedCasts;
 use crate::logical::intervals::ScaledIntervals;
+use crate::logical::json::JsonOperators;
 use crate::logical::rules;
 use crate::types::PostgresTypes;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::prelude::SessionConfig;
 use std::sync::Arc;
 
@@ -68,7 +70,8 @@ pub fn session_state(settings: &SessionSettings, runtime: Arc<RuntimeEnv>) -> Se
         .with_optimizer_rules(rules::batch())
         .with_physical_optimizer_rule(Arc::new(FirstRows));
     // Before DataFusion's own, which leaves nothing of an aggregate to plan.
-    builder.expr_planners().get_or_insert_default().splice(0..0, [Arc::new(NamedCasts) as _, Arc::new(ScaledIntervals) as _]);
+    let planners: [Arc<dyn ExprPlanner>; 3] = [Arc::new(NamedCasts), Arc::new(ScaledIntervals), Arc::new(JsonOperators)];
+    builder.expr_planners().get_or_insert_default().splice(0..0, planners);
     let mut state = builder.build();
     functions::register(&mut state);
     state

@@ -21,6 +21,7 @@ struct Load {
     rows_per_s: u64,
     time: Duration,
     lookup_ms_p99: u64,
+    insert_ms_p99: u64,
 }
 
 fn load() -> Load {
@@ -32,11 +33,14 @@ fn load() -> Load {
             rows_per_s: 50_000,
             time: Duration::from_secs(20),
             lookup_ms_p99: 20,
+            insert_ms_p99: 200,
         },
         Ok(other) => panic!("THALWEG_LOAD is \"{other}\", not \"full\""),
         // Other tests run beside it: only what is much too slow is seen.
         Err(_) => {
-            Load { idle: 200, busy: 40, lookups_per_s: 500, rows_per_s: 5000, time: Duration::from_secs(3), lookup_ms_p99: 500 }
+            let (lookups_per_s, rows_per_s) = (500, 5000);
+            let time = Duration::from_secs(3);
+            Load { idle: 200, busy: 40, lookups_per_s, rows_per_s, time, lookup_ms_p99: 500, insert_ms_p99: 2000 }
         }
     }
 }
@@ -71,24 +75,27 @@ async fn with_table(directory: &tempfile::TempDir) -> (Server, Client) {
     (server, client)
 }
 
-/// Works on a connection until told to stop: lookups, each right, and a write now and then. Gives the time of each statement.
-async fn work(client: Client, number: usize, stop: Arc<AtomicBool>) -> Vec<Duration> {
+/// Works on a connection until told to stop: lookups, each right, and a write now and then. Gives the time of each lookup, and of
+/// each write.
+async fn work(client: Client, number: usize, stop: Arc<AtomicBool>) -> (Vec<Duration>, Vec<Duration>) {
     let select = client.prepare("SELECT name, n FROM t WHERE id = $1").await.expect("a statement");
     let insert = client.prepare("INSERT INTO written VALUES ($1, $2)").await.expect("a statement");
-    let (mut times, mut turn) = (vec![], 0usize);
+    let (mut lookups, mut inserts) = (vec![], vec![]);
+    let mut turn = 0usize;
     while !stop.load(Ordering::Relaxed) {
         let started = Instant::now();
         let id = ((number * 7919 + turn * 104_729) % 100_000 + 1) as i32;
         if turn % 50 == 49 {
             assert_eq!(client.execute(&insert, &[&(number as i32), &(turn as i32)]).await.expect("a row"), 1);
+            inserts.push(started.elapsed());
         } else {
             let row = client.query_one(&select, &[&id]).await.expect("a row");
             assert_eq!((row.get::<_, String>(0), row.get::<_, i64>(1)), (format!("name {id}"), i64::from(id) * 2));
+            lookups.push(started.elapsed());
         }
-        times.push(started.elapsed());
         turn += 1;
     }
-    times
+    (lookups, inserts)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -111,20 +118,29 @@ async fn busy_connections_are_served_beside_many_idle_ones() {
     }
     tokio::time::sleep(load.time).await;
     stop.store(true, Ordering::Relaxed);
-    let mut times = vec![];
+    let (mut lookups, mut inserts) = (vec![], vec![]);
     for task in tasks {
-        times.extend(task.await.expect("a client that was served rightly"));
+        let (looked_up, inserted) = task.await.expect("a client that was served rightly");
+        lookups.extend(looked_up);
+        inserts.extend(inserted);
     }
-    let (p50, p99) = (percentile(&mut times, 50), percentile(&mut times, 99));
+    let count = lookups.len() + inserts.len();
+    let both = |times: &mut [Duration]| format!("p50 {:?}, p99 {:?}", percentile(times, 50), percentile(times, 99));
     println!(
-        "{} idle connections take {} MB; {} busy ones get {:.0} statements a second, p50 {p50:?}, p99 {p99:?}; {} MB in the end",
+        "{} idle connections take {} MB; {} busy ones get {:.0} statements a second; lookups {}; {} inserts {}; {} MB in the end",
         load.idle,
         with_idle.saturating_sub(before),
         load.busy,
-        times.len() as f64 / load.time.as_secs_f64(),
+        count as f64 / load.time.as_secs_f64(),
+        both(&mut lookups),
+        inserts.len(),
+        both(&mut inserts),
         megabytes(server.pid()),
     );
-    assert!(times.len() > load.busy * 10, "{} statements for {} clients", times.len(), load.busy);
+    assert!(count > load.busy * 10, "{count} statements for {} clients", load.busy);
+    let insert_p99 = percentile(&mut inserts, 99);
+    assert!(insert_p99 <= Duration::from_millis(load.insert_ms_p99), "p99 of inserts is {insert_p99:?}");
+    assert_eq!(value(&client, "SELECT count(*) FROM written").await.expect("a count"), inserts.len().to_string());
     for client in idle.iter().step_by(10) {
         assert_eq!(value(client, "SELECT n FROM t WHERE id = 7").await.expect("an answer"), "14");
     }

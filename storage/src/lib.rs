@@ -8,6 +8,7 @@ pub mod garbage;
 pub mod generation;
 pub mod manifest;
 pub mod object;
+pub mod spill;
 pub mod state;
 pub mod table_log;
 pub mod worker_store;

@@ -189,7 +189,7 @@ impl Security {
 }
 
 /// What keeps a role from being dropped.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Dependent {
     /// It owns this.
     Owned(Subject),

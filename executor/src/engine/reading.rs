@@ -48,7 +48,7 @@ impl Engine {
     }
 
     /// Waits for `epoch` on every relation and holds it; none if one has gone past what it still keeps.
-    async fn hold(&self, jobs: &[Arc<JobShared>], epoch: Epoch) -> Result<Option<Reading>, EngineError> {
+    pub(super) async fn hold(&self, jobs: &[Arc<JobShared>], epoch: Epoch) -> Result<Option<Reading>, EngineError> {
         let mut relations = BTreeMap::new();
         // Those that have it already are held first, so that they keep it while the others are waited for.
         let mut order: Vec<_> = jobs.iter().collect();

@@ -5,6 +5,7 @@ pub mod assign;
 pub(crate) mod denied;
 mod guarded;
 pub(crate) mod interval;
+pub(crate) mod json;
 mod now;
 mod pattern;
 pub(crate) mod read_time;
@@ -44,6 +45,7 @@ pub(crate) fn register(state: &mut SessionState) {
         now::functions(),
         pattern::functions(),
         interval::functions(),
+        json::functions(),
         read_time::functions(),
         rounded_time::functions(),
         single::functions(),

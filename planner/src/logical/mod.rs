@@ -7,6 +7,7 @@
 mod binder;
 pub(crate) mod casts;
 pub(crate) mod intervals;
+pub(crate) mod json;
 mod parameters;
 pub(crate) mod rules;
 

@@ -33,6 +33,13 @@ const UNSUPPORTED: [&str; 22] = [
     "language",
 ];
 
+/// What a user is told who wants something else.
+const CREATABLE: &str = "Sources, tables, views, materialized views, sinks, schemas, roles, policies and secrets can be created.";
+
+/// What a user is told who wants an index.
+const NO_INDEXES: &str =
+    "A table is looked up by its primary key. For lookups by other columns create a materialized view that groups by them.";
+
 /// `CREATE …`.
 pub(super) fn create(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     tokens.expect(&["create"])?;
@@ -82,14 +89,12 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     if tokens.accept(&["secret"]) {
         return access::create_secret(tokens);
     }
-    match tokens.peek_keyword() {
-        Some(word) if UNSUPPORTED.contains(&word.as_str()) => {
-            Err(SqlError::unsupported(format!("CREATE {} is not supported", word.to_uppercase()))
-                .with_hint("Sources, tables, views, materialized views, sinks and schemas can be created.")
-                .at(position))
-        }
-        _ => Err(tokens.error()),
+    let Some(word) = tokens.peek_keyword() else { return Err(tokens.error()) };
+    let hint = if matches!(word.as_str(), "index" | "unique") { NO_INDEXES } else { CREATABLE };
+    if !UNSUPPORTED.contains(&word.as_str()) {
+        return Err(tokens.error().with_hint(hint));
     }
+    Err(SqlError::unsupported(format!("CREATE {} is not supported", word.to_uppercase())).with_hint(hint).at(position))
 }
 
 /// `[LOCAL | GLOBAL] TEMPORARY`, before a table.

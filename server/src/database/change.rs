@@ -1,9 +1,11 @@
 //! `INSERT`, `UPDATE`, `DELETE`: rows to the change that they make to a table, checked against its keys and NULLs.
 
+use super::locks::Key;
+use super::moment;
 use super::query::{Rows, Statement};
 use super::storage_error;
-use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch};
-use arrow::compute::{cast, concat_batches};
+use arrow::array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch};
+use arrow::compute::{cast, concat_batches, filter_record_batch};
 use arrow::datatypes::SchemaRef;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use futures::StreamExt;
@@ -26,6 +28,7 @@ pub struct Change {
 }
 
 /// What rows a statement gave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// New rows.
     Insert,
@@ -75,7 +78,7 @@ pub fn unchecked_schema(table: &CatalogObject) -> SchemaRef {
 
 /// The change that a statement's rows make.
 ///
-/// The caller holds the table's lock, and `reading` has the table with everything that was committed.
+/// The caller holds the new rows' keys or the table, and `reading` has what was committed for these keys.
 ///
 /// # Errors
 /// `23502` for a NULL where none may be, `23505` for a key that is taken.
@@ -116,6 +119,35 @@ pub fn change_of(
     Ok(Change { table: table.id, delta, rows: count as u64, returned })
 }
 
+/// The keys of rows of a table, to be locked; none if it has no key.
+///
+/// # Errors
+/// `23502` for a NULL where none may be.
+pub fn keys_of(table: &CatalogObject, rows: &RecordBatch) -> SqlResult<Vec<Key>> {
+    if table.key().is_empty() {
+        return Ok(vec![]);
+    }
+    check_nulls(table, rows)?;
+    let columns: Vec<ArrayRef> = table.key().iter().map(|place| Arc::clone(rows.column(*place))).collect();
+    encoded_keys(table, &columns)
+}
+
+/// Keys, given as an array for each column of the key, as they are locked.
+///
+/// # Errors
+/// If they are of other types.
+pub fn encoded_keys(table: &CatalogObject, columns: &[ArrayRef]) -> SqlResult<Vec<Key>> {
+    let stored = |e: thalweg_storage::StorageError| storage_error(&e);
+    let count = columns.first().map_or(0, |column| column.len());
+    let rows = key_codec(table).and_then(|codec| codec.encode(columns, count)).map_err(stored)?;
+    Ok((0..count).map(|row| Key::from(rows.row(row))).collect())
+}
+
+fn key_codec(table: &CatalogObject) -> thalweg_storage::StorageResult<RowCodec> {
+    let fields: Vec<_> = table.key().iter().map(|place| table.arrow_schema().field(*place).clone()).collect();
+    RowCodec::new(&fields)
+}
+
 fn check_nulls(table: &CatalogObject, batch: &RecordBatch) -> SqlResult<()> {
     for (column, values) in table.columns.iter().zip(batch.columns()) {
         if !column.nullable && values.null_count() > 0 {
@@ -151,18 +183,36 @@ fn check_keys(
     if key.is_empty() {
         return Ok(());
     }
+    match which_taken(table, old, new, pending, reading)?.iter().position(|taken| *taken) {
+        Some(row) => Err(taken(table, &key.iter().map(|c| Arc::clone(new.column(*c))).collect::<Vec<_>>(), row)),
+        None => Ok(()),
+    }
+}
+
+/// The new rows whose key no other row has, and of those of one key the first.
+///
+/// # Errors
+/// If state can't be read.
+pub fn free_rows(table: &CatalogObject, new: &RecordBatch, pending: &[Delta], reading: &Reading) -> SqlResult<RecordBatch> {
+    let free: BooleanArray =
+        which_taken(table, None, new, pending, Some(reading))?.into_iter().map(|taken| Some(!taken)).collect();
+    filter_record_batch(new, &free).map_err(|e| thalweg_planner::errors::arrow_error(&e))
+}
+
+/// For each new row whether its key is taken, by another row or by a new one before it.
+fn which_taken(
+    table: &CatalogObject,
+    old: Option<&RecordBatch>,
+    new: &RecordBatch,
+    pending: &[Delta],
+    reading: Option<&Reading>,
+) -> SqlResult<Vec<bool>> {
+    let key = table.key();
     let stored = |e: thalweg_storage::StorageError| storage_error(&e);
-    let fields: Vec<_> = key.iter().map(|c| table.arrow_schema().field(*c).clone()).collect();
-    let codec = RowCodec::new(&fields).map_err(stored)?;
+    let codec = key_codec(table).map_err(stored)?;
     let columns = |batch: &RecordBatch| key.iter().map(|c| Arc::clone(batch.column(*c))).collect::<Vec<_>>();
     let encode = |batch: &RecordBatch| codec.encode(&columns(batch), batch.num_rows()).map_err(stored);
     let new_keys = encode(new)?;
-    let mut seen: HashSet<&[u8]> = HashSet::new();
-    for row in 0..new.num_rows() {
-        if !seen.insert(new_keys.row(row)) {
-            return Err(taken(table, &columns(new), row));
-        }
-    }
     // How often each key is there, as the transaction sees it: committed, plus its own writes, minus what this statement replaces.
     let mut there: HashMap<Vec<u8>, i64> = HashMap::new();
     for hold in reading.iter().flat_map(|r| r.relations.get(&table.id)).flatten() {
@@ -184,10 +234,50 @@ fn check_keys(
             *there.entry(keys.row(row).to_vec()).or_default() -= 1;
         }
     }
-    match (0..new.num_rows()).find(|row| there.get(new_keys.row(*row)).is_some_and(|n| *n > 0)) {
-        Some(row) => Err(taken(table, &columns(new), row)),
-        None => Ok(()),
+    let mut seen: HashSet<&[u8]> = HashSet::new();
+    let is_taken = |row| !seen.insert(new_keys.row(row)) || there.get(new_keys.row(row)).is_some_and(|n| *n > 0);
+    Ok((0..new.num_rows()).map(is_taken).collect())
+}
+
+/// Refuses old rows of a table with a key that are no longer as `reading` has them. Rows that the transaction has changed itself,
+/// as `pending` has them, nobody else can have changed.
+///
+/// # Errors
+/// `40001` for the first such row.
+pub fn check_unchanged(table: &CatalogObject, old: &RecordBatch, pending: &[Delta], reading: &Reading) -> SqlResult<()> {
+    let stored = |e: thalweg_storage::StorageError| storage_error(&e);
+    let fields: Vec<_> = table.arrow_schema().fields().iter().map(|field| field.as_ref().clone()).collect();
+    let (keys, rows) = (key_codec(table).map_err(stored)?, RowCodec::new(&fields).map_err(stored)?);
+    let key_columns = |batch: &RecordBatch| table.key().iter().map(|c| Arc::clone(batch.column(*c))).collect::<Vec<_>>();
+    let encoded = |batch: &RecordBatch| -> SqlResult<Vec<(Vec<u8>, Vec<u8>)>> {
+        let keys = keys.encode(&key_columns(batch), batch.num_rows()).map_err(stored)?;
+        let rows = rows.encode(&batch.columns()[..fields.len()], batch.num_rows()).map_err(stored)?;
+        Ok((0..batch.num_rows()).map(|row| (keys.row(row).to_vec(), rows.row(row).to_vec())).collect())
+    };
+    let own: HashSet<Vec<u8>> = pending
+        .iter()
+        .map(|delta| encoded(delta.batch()))
+        .collect::<SqlResult<Vec<_>>>()?
+        .into_iter()
+        .flatten()
+        .map(|r| r.0)
+        .collect();
+    let every: Vec<usize> = (0..fields.len()).collect();
+    let mut now: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+    for hold in reading.relations.get(&table.id).into_iter().flatten() {
+        now.extend(encoded(&hold.get(&key_columns(old), &every).map_err(stored)?)?);
     }
+    for (key, row) in encoded(old)? {
+        if own.contains(&key) {
+            continue;
+        }
+        match now.get(&key) {
+            Some(found) if *found == row => {}
+            Some(_) => return Err(moment::conflict("concurrent update")),
+            None => return Err(moment::conflict("concurrent delete")),
+        }
+    }
+    Ok(())
 }
 
 fn taken(table: &CatalogObject, key: &[ArrayRef], row: usize) -> SqlError {
@@ -201,11 +291,10 @@ fn object_of(table: &CatalogObject) -> ErrorObject {
     ErrorObject { schema: table.schema.clone(), table: table.name.clone(), ..ErrorObject::default() }
 }
 
-/// Reads a table with everything that has been committed to it.
+/// Reads a table as of an epoch that is at least this one.
 ///
 /// # Errors
 /// If its job has failed.
-pub async fn committed(statement: &Statement, table: ObjectId) -> SqlResult<Reading> {
-    let at_least: Epoch = statement.database.written(table).max(statement.at_least);
+pub async fn read_since(statement: &Statement, table: ObjectId, at_least: Epoch) -> SqlResult<Reading> {
     statement.database.engine().read(&[table], at_least).await.map_err(|e| super::engine_error(&e, &statement.catalog))
 }

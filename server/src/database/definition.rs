@@ -1,4 +1,4 @@
-//! `CREATE`, `DROP`, `ALTER … RENAME`, `COMMENT`: changes of the catalog and of the jobs that run for it.
+//! `CREATE`, `ALTER … RENAME`, `COMMENT`: changes of the catalog and of the jobs that run for it.
 
 use super::connectors::{Connectors, check_outside};
 use super::{Database, engine_error, now_ms, storage_error};
@@ -15,7 +15,7 @@ use thalweg_plan::StreamPlan;
 use thalweg_planner::bind::{self, BindContext, BoundQueryObject};
 use thalweg_planner::lineage::{ColumnLineage, lineage_columns};
 use thalweg_planner::lower::{self, Context, Lowered, Root};
-use thalweg_planner::statement::{CreateRelation, CreateSink, CreateTableAs, CreateView, DropObjects, Name};
+use thalweg_planner::statement::{CreateRelation, CreateSink, CreateTableAs, CreateView, Name};
 use thalweg_planner::{Scope, StreamRelations, parse_query};
 
 /// Who changes something, and where names are looked up.
@@ -300,7 +300,7 @@ impl Database {
     }
 
     /// Makes changes of the catalog durable, and then visible.
-    async fn commit(&self, log: &mut thalweg_storage::CatalogLog, changes: Vec<CatalogChange>) -> SqlResult<()> {
+    pub(super) async fn commit(&self, log: &mut thalweg_storage::CatalogLog, changes: Vec<CatalogChange>) -> SqlResult<()> {
         let catalog = self.catalog();
         // Checked first, so that what the user did wrong is told as that.
         catalog.apply(&thalweg_catalog::CatalogTransaction { version: catalog.version() + 1, changes: changes.clone() })?;
@@ -333,75 +333,6 @@ impl Database {
     pub async fn change_catalog(&self, changes: Vec<CatalogChange>) -> SqlResult<()> {
         let mut log = self.ddl.lock().await;
         self.commit(&mut log, changes).await
-    }
-
-    /// Drops objects; returns notices for those that were not there.
-    ///
-    /// # Errors
-    /// `42P01`, `42809`, `2BP01`: what keeps them from being dropped.
-    pub async fn drop_objects(&self, drop: &DropObjects, by: &By) -> SqlResult<Vec<String>> {
-        let mut log = self.ddl.lock().await;
-        let catalog = self.catalog();
-        let (authority, search_path) = (Authority::new(Arc::clone(&catalog), by.role), by.search_path.as_slice());
-        let mut notices = vec![];
-        let mut wanted: Vec<Arc<CatalogObject>> = vec![];
-        for name in &drop.names {
-            match bind::find_object(name, &catalog, search_path) {
-                Ok(object) if object.kind() == drop.kind => {
-                    authority.check_drop(object)?;
-                    wanted.push(Arc::clone(object));
-                }
-                Ok(object) => return Err(wrong_kind(object, drop.kind).at(name.position)),
-                Err(error) if drop.if_exists && error.state == SqlState::UndefinedTable => {
-                    notices.push(format!("{} \"{}\" does not exist, skipping", drop.kind, name.name));
-                }
-                Err(error) if error.state == SqlState::UndefinedTable => {
-                    let text = format!("{} \"{}\" does not exist", drop.kind, name.name);
-                    return Err(SqlError { message: text, ..error });
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        let mut going: Vec<Arc<CatalogObject>> = vec![];
-        for object in &wanted {
-            let dependents = catalog.dependents_deep(object.id);
-            let outside: Vec<_> = dependents.iter().filter(|d| !wanted.iter().any(|w| w.id == d.id)).collect();
-            if !outside.is_empty() && !drop.cascade {
-                let lines: Vec<String> = outside
-                    .iter()
-                    .rev()
-                    .map(|d| format!("{} depends on {}", described(d, search_path), described(object, search_path)))
-                    .collect();
-                return Err(SqlError::new(
-                    SqlState::DependentObjectsStillExist,
-                    format!("cannot drop {} because other objects depend on it", described(object, search_path)),
-                )
-                .with_detail(lines.join("\n"))
-                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-            }
-            going.extend(dependents);
-            going.push(Arc::clone(object));
-        }
-        // What reads has a greater id than what it reads.
-        going.sort_by_key(|o| std::cmp::Reverse(o.id));
-        going.dedup_by_key(|o| o.id);
-        let others: Vec<_> = going.iter().filter(|o| !wanted.iter().any(|w| w.id == o.id)).collect();
-        match others.as_slice() {
-            [] => {}
-            [one] => notices.push(format!("drop cascades to {}", described(one, search_path))),
-            more => notices.push(format!("drop cascades to {} other objects", more.len())),
-        }
-        let ids: Vec<ObjectId> = going.iter().map(|o| o.id).collect();
-        self.commit(&mut log, ids.iter().map(|id| CatalogChange::Drop(*id)).collect()).await?;
-        self.engine.drop_jobs(&ids).await;
-        for object in going {
-            self.plans.write().remove(&object.id);
-            self.lineage.write().remove(&object.id);
-            self.tables.lock().remove(&object.id);
-            self.written.lock().remove(&object.id);
-            self.note("drop", Some(object.id), format!("{} \"{}\" dropped", object.kind(), object.name));
-        }
-        Ok(notices)
     }
 
     /// Gives an object another name.
@@ -468,7 +399,7 @@ pub fn described(object: &CatalogObject, search_path: &[String]) -> String {
     format!("{} {}.{}", object.kind(), object.schema, object.name)
 }
 
-fn wrong_kind(object: &CatalogObject, wanted: ObjectKind) -> SqlError {
+pub(super) fn wrong_kind(object: &CatalogObject, wanted: ObjectKind) -> SqlError {
     SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a {wanted}", object.name)).with_hint(format!(
         "Use DROP {} to remove a {}.",
         object.kind().to_string().to_uppercase(),

@@ -4,6 +4,9 @@
 pub mod change;
 pub mod connectors;
 pub mod definition;
+pub mod drop;
+pub mod locks;
+pub mod moment;
 pub mod open;
 pub(crate) mod producer;
 pub mod query;
@@ -15,12 +18,13 @@ use crate::access::audit::AuditLog;
 use crate::access::gate::Gate;
 use crate::access::vault::Vault;
 use crate::config::Settings;
+use locks::Holder;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use thalweg_catalog::{Catalog, CatalogObject, Epoch, ObjectId, SqlError, SqlResult, SqlState};
-use thalweg_executor::{Engine, EngineError};
+use thalweg_executor::{Engine, EngineError, Unchanged};
 use thalweg_plan::StreamPlan;
 use thalweg_planner::LogicalPlanner;
 use thalweg_planner::lineage::ColumnLineage;
@@ -53,8 +57,8 @@ pub struct Database {
     ddl: tokio::sync::Mutex<CatalogLog>,
     plans: RwLock<HashMap<ObjectId, Arc<StreamPlan>>>,
     lineage: RwLock<HashMap<ObjectId, Arc<Vec<ColumnLineage>>>>,
-    /// By table: held by who changes rows that it has read.
-    tables: Mutex<HashMap<ObjectId, Arc<tokio::sync::Mutex<()>>>>,
+    /// What is being changed, and by whom.
+    locks: Arc<locks::Locks>,
     /// By table: the epoch of its newest write.
     written: Mutex<HashMap<ObjectId, Epoch>>,
     events: Mutex<std::collections::VecDeque<Event>>,
@@ -131,9 +135,9 @@ impl Database {
         }
     }
 
-    /// The lock of a table, for who changes rows that it has read.
-    pub fn table_lock(&self, table: ObjectId) -> Arc<tokio::sync::Mutex<()>> {
-        Arc::clone(self.tables.lock().entry(table).or_default())
+    /// The locks of tables and their rows.
+    pub fn locks(&self) -> &Arc<locks::Locks> {
+        &self.locks
     }
 
     /// The epoch of the newest write to a table by this process.
@@ -141,19 +145,33 @@ impl Database {
         self.written.lock().get(&table).copied().unwrap_or_default()
     }
 
-    /// Writes to tables, all together, once.
+    /// Writes to tables, all together, once, and gives up what was held for it.
     ///
     /// # Errors
-    /// If the table log refuses; then nothing has been written.
-    pub async fn write(&self, writes: Vec<(ObjectId, thalweg_catalog::Delta)>) -> SqlResult<Epoch> {
-        let ids: Vec<ObjectId> = writes.iter().map(|(id, _)| *id).collect();
-        let epoch = self.engine.write(writes).await.map_err(|e| engine_error(&e, &self.catalog()))?;
-        let mut written = self.written.lock();
-        for id in ids {
-            let newest = written.entry(id).or_default();
-            *newest = epoch.max(*newest);
-        }
-        Ok(epoch)
+    /// If the table log refuses, or `40001` if what the write depends on was changed; then nothing has been written.
+    pub async fn write(
+        self: &Arc<Self>,
+        writes: Vec<(ObjectId, thalweg_catalog::Delta)>,
+        holder: Arc<Holder>,
+        unless: Option<Unchanged>,
+    ) -> SqlResult<Epoch> {
+        let database = Arc::clone(self);
+        // In a task of its own: the write of a statement that is cancelled goes on, and until it has ended nobody else may
+        // change these rows.
+        let task = tokio::spawn(async move {
+            let ids: Vec<ObjectId> = writes.iter().map(|(id, _)| *id).collect();
+            let epoch = database.engine.write(writes, unless).await.map_err(|e| engine_error(&e, &database.catalog()))?;
+            {
+                let mut written = database.written.lock();
+                for id in ids {
+                    let newest = written.entry(id).or_default();
+                    *newest = epoch.max(*newest);
+                }
+            }
+            holder.written(epoch, |table| database.engine.job(table).map_or(epoch, |job| job.completed()));
+            Ok(epoch)
+        });
+        task.await.map_err(|e| SqlError::internal(format!("a write panicked: {e}")))?
     }
 }
 
@@ -201,6 +219,7 @@ pub fn engine_error(error: &EngineError, catalog: &Catalog) -> SqlError {
     };
     match error {
         EngineError::Storage(error) => storage_error(error),
+        EngineError::TableLog(error) => storage_error(error),
         EngineError::Refused(error) => error.clone(),
         EngineError::Workers(reason) => SqlError::new(SqlState::SystemError, format!("worker threads failed: {reason}")),
         EngineError::PlanChanged { name } => SqlError::new(
@@ -216,6 +235,14 @@ pub fn engine_error(error: &EngineError, catalog: &Catalog) -> SqlError {
                 .with_detail(reason.clone())
                 .with_hint("See thalweg.jobs. Drop it and create it again once the cause is gone.")
         }
+        EngineError::Changed { id } => moment::conflict("read/write dependencies among transactions")
+            .with_detail(format!("{} was changed since the transaction read it.", shown(id))),
+        EngineError::NotAtMoment { id } => SqlError::new(
+            SqlState::ObjectNotInPrerequisiteState,
+            format!("{} was not there at the moment that the transaction sees", shown(id)),
+        )
+        .with_hint("End the transaction and begin another."),
+        EngineError::Moment(error) => engine_error(error, catalog),
         EngineError::RelationGone => SqlError::new(SqlState::UndefinedTable, "the relation was dropped while it was being read"),
         EngineError::Internal(reason) => SqlError::internal(reason.clone()),
     }

@@ -56,7 +56,7 @@ impl Database {
             ddl: tokio::sync::Mutex::new(log),
             plans: RwLock::default(),
             lineage: RwLock::default(),
-            tables: Mutex::default(),
+            locks: Arc::default(),
             written: Mutex::default(),
             events: Mutex::default(),
             gate,

@@ -1,5 +1,6 @@
 //! Queries that are read once: planned over the session's relations, run by DataFusion at one epoch.
 
+use super::moment::Moment;
 use super::producer::Producer;
 use super::scan::{KeptRelation, StatementRelations};
 use super::source_scan::BoundedSource;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use thalweg_catalog::{
     Catalog, CatalogObject, Column, Delta, Epoch, ObjectId, ObjectKind, Privileges, SqlError, SqlResult, SqlState, SqlType,
 };
+use thalweg_executor::Reading;
 use thalweg_planner::ast::{self, Expr, Value};
 use thalweg_planner::{LogicalPlanner, ReadRights, RelationSource, Scope, sql_error};
 
@@ -50,6 +52,8 @@ pub struct Statement {
     pub authority: Authority,
     /// Whether `row_security` is on: a query that policies would change is refused otherwise.
     pub row_security: bool,
+    /// The moment that its transaction sees, if it sees one throughout.
+    pub moment: Option<Arc<Moment>>,
 }
 
 /// How the table of a change is read.
@@ -83,6 +87,11 @@ impl RelationSource for ReadRelations<'_> {
         let provider: Arc<dyn datafusion::catalog::TableProvider> = match object.kind() {
             ObjectKind::Table | ObjectKind::MaterializedView => {
                 Arc::new(KeptRelation::new(Arc::clone(object), Arc::clone(&self.0.relations)))
+            }
+            ObjectKind::Source if self.0.moment.is_some() => {
+                return Err(SqlError::unsupported("a transaction that sees one moment cannot read a source")
+                    .with_detail(format!("Source \"{}\" is read anew each time, from outside.", object.name))
+                    .with_hint("Read a materialized view of it, or use READ COMMITTED."));
             }
             ObjectKind::Source => {
                 let object = self.0.database.vault().with_secrets(object, &self.0.catalog)?;
@@ -146,6 +155,7 @@ impl Statement {
             at_least,
             authority,
             row_security,
+            moment: None,
         }
     }
 
@@ -195,6 +205,20 @@ impl Statement {
         self.planner.describe(plan)
     }
 
+    /// Relations at one epoch.
+    ///
+    /// # Errors
+    /// If a relation's job has failed.
+    pub async fn read(&self, relations: &[ObjectId]) -> SqlResult<Reading> {
+        match &self.moment {
+            Some(moment) => moment.read(&self.database, relations, self.at_least).await,
+            None => {
+                let reading = self.database.engine().read(relations, self.at_least).await;
+                reading.map_err(|e| engine_error(&e, &self.catalog))
+            }
+        }
+    }
+
     /// Runs a plan with these parameters. All relations are read at one epoch.
     ///
     /// # Errors
@@ -202,12 +226,7 @@ impl Statement {
     pub async fn run(&self, plan: LogicalPlan, parameters: &[ScalarValue]) -> SqlResult<Rows> {
         let plan = thalweg_planner::logical::substitute_parameters(plan, parameters)?;
         let plan = self.planner.optimize_batch(&plan, now_us())?;
-        let reading = self
-            .database
-            .engine()
-            .read(&self.relations.wanted(), self.at_least)
-            .await
-            .map_err(|e| engine_error(&e, &self.catalog))?;
+        let reading = self.read(&self.relations.wanted()).await?;
         self.relations.set_reading(reading);
         let state = self.planner.state();
         let physical = state.query_planner().create_physical_plan(&plan, state).await.map_err(|e| run_error(&e))?;

@@ -43,7 +43,8 @@ impl ClientSession {
             .map_err(|e| thalweg_planner::errors::arrow_error(&e))?;
         let change = change::change_of(&Kind::Insert, &table, &rows, &[], None)?;
         let count = change.rows;
-        self.write_change(change, None).await?;
+        let holder = self.holder();
+        self.write_change(change, holder).await?;
         Ok(Outcome::Tag(format!("SELECT {count}")))
     }
 }

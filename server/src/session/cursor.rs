@@ -2,45 +2,82 @@
 
 use super::ClientSession;
 use crate::database::query::Rows;
-use crate::wire::session::{Outcome, ResultColumn, RowTag};
-use arrow::array::RecordBatch;
-use arrow::compute::concat_batches;
+use crate::database::storage_error;
+use crate::wire::session::{Outcome, PortalAction, PortalUse, ResultColumn, RowTag};
+use arrow::array::{RecordBatch, UInt32Array};
+use arrow::compute::take_record_batch;
 use datafusion::scalar::ScalarValue;
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
+use std::sync::Arc;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
+use thalweg_planner::Statement;
 use thalweg_planner::statement::{CursorBody, Declare, FetchDirection};
+use thalweg_storage::StorageResult;
+use thalweg_storage::spill::SpilledRows;
+use tokio::sync::Mutex;
 
-/// An open cursor. Rows that were passed are kept only if it can go back.
-pub struct Cursor {
+/// Rows that a cursor brings at once, when it is asked for many.
+const CHUNK_ROWS: usize = 8192;
+
+/// The memory for rows that a cursor may go back to; more of them are in a file.
+const KEPT_BYTES_MAX: usize = 8 << 20;
+
+/// An open cursor, as its session knows it.
+pub struct OpenCursor {
     columns: Vec<ResultColumn>,
+    hold: bool,
+    /// Whether the transaction that it was declared in goes on: even if held, it is gone if that is rolled back.
+    new: bool,
+    /// Rows that are fetched are read from it as they are sent.
+    cursor: Arc<Mutex<Cursor>>,
+}
+
+impl OpenCursor {
+    /// The columns of its rows.
+    pub fn columns(&self) -> &[ResultColumn] {
+        &self.columns
+    }
+}
+
+/// A cursor. Rows that were passed are kept only if it can go back.
+struct Cursor {
     rows: Rows,
     /// Rows that have come: all of them if `scroll`, else those not given yet.
-    buffer: Vec<RecordBatch>,
-    /// How many rows `buffer` has.
-    buffered: usize,
-    /// The place of the next row in the buffer: the row before it is the current one.
+    kept: Arc<parking_lot::Mutex<SpilledRows>>,
+    /// The place of the next row: the row before it is the current one.
     position: usize,
     /// Whether it stands behind the last row, so that none is current.
     past_end: bool,
     scroll: bool,
-    hold: bool,
-    /// Whether the transaction that it was declared in goes on: even if held, it is gone if that is rolled back.
-    new: bool,
     ended: bool,
     /// Whether rows never end: then a fetch waits for the first one only.
     endless: bool,
 }
 
 impl Cursor {
-    /// The columns of its rows.
-    pub fn columns(&self) -> &[ResultColumn] {
-        &self.columns
+    fn come(&self) -> usize {
+        self.kept.lock().rows()
     }
 
-    /// Brings rows in until the buffer has `wanted` of them, or there are no more (for now, if they never end).
+    /// Does something with the rows that are kept, away from the threads that serve connections if it may wait for a disk.
+    async fn with_kept<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut SpilledRows) -> StorageResult<T> + Send + 'static,
+    ) -> SqlResult<T> {
+        let kept = Arc::clone(&self.kept);
+        let done = if kept.lock().may_block() {
+            let task = tokio::task::spawn_blocking(move || work(&mut kept.lock()));
+            task.await.map_err(|e| SqlError::internal(format!("a cursor panicked: {e}")))?
+        } else {
+            work(&mut kept.lock())
+        };
+        done.map_err(|e| storage_error(&e))
+    }
+
+    /// Brings rows in until so many have come, or there are no more (for now, if they never end).
     async fn fill(&mut self, wanted: usize) -> SqlResult<()> {
-        while self.buffered < wanted && !self.ended {
-            let next = if self.endless && self.buffered > self.position {
+        while self.come() < wanted && !self.ended {
+            let next = if self.endless && self.come() > self.position {
                 match self.rows.next().now_or_never() {
                     Some(next) => next,
                     None => return Ok(()),
@@ -51,8 +88,7 @@ impl Cursor {
             match next {
                 Some(batch) => {
                     let batch = batch?;
-                    self.buffered += batch.num_rows();
-                    self.buffer.push(batch);
+                    self.with_kept(|kept| kept.push(batch)).await?;
                 }
                 None => self.ended = true,
             }
@@ -60,45 +96,24 @@ impl Cursor {
         Ok(())
     }
 
-    /// Rows `from..to` of the buffer.
-    fn slice(&self, from: usize, to: usize) -> SqlResult<Vec<RecordBatch>> {
-        let mut start = 0;
-        let mut taken = vec![];
-        for batch in &self.buffer {
-            let end = start + batch.num_rows();
-            let (first, last) = (from.max(start), to.min(end));
-            if first < last {
-                taken.push(batch.slice(first - start, last - first));
-            }
-            start = end;
-        }
-        Ok(taken)
-    }
-
-    /// Forgets rows that were given, if the cursor can't go back.
-    fn forget(&mut self) {
-        if self.scroll {
-            return;
-        }
-        while let Some(first) = self.buffer.first() {
-            let rows = first.num_rows();
-            if rows > self.position {
-                break;
-            }
-            self.buffer.remove(0);
-            self.buffered -= rows;
-            self.position -= rows;
-        }
+    async fn slice(&mut self, from: usize, to: usize) -> SqlResult<Vec<RecordBatch>> {
+        self.with_kept(move |kept| kept.slice(from, to)).await
     }
 
     async fn forward(&mut self, count: usize) -> SqlResult<Vec<RecordBatch>> {
-        self.fill(self.position.saturating_add(count)).await?;
         let wanted = self.position.saturating_add(count);
-        let to = wanted.min(self.buffered);
-        let rows = self.slice(self.position, to)?;
+        self.fill(wanted).await?;
+        let to = wanted.min(self.come());
+        let rows = self.slice(self.position, to).await?;
         self.past_end = to < wanted;
         self.position = to;
-        self.forget();
+        if !self.scroll {
+            let forget = move |kept: &mut SpilledRows| {
+                kept.forget(to);
+                Ok(())
+            };
+            self.with_kept(forget).await?;
+        }
         Ok(rows)
     }
 
@@ -109,13 +124,13 @@ impl Cursor {
             Ok(place) => place,
             Err(_) => {
                 self.fill(usize::MAX).await?;
-                self.buffered.saturating_add_signed(place as isize).saturating_add(1)
+                self.come().saturating_add_signed(place as isize).saturating_add(1)
             }
         };
         self.fill(place).await?;
-        self.position = place.min(self.buffered);
-        self.past_end = place > self.buffered;
-        if place == 0 || place > self.buffered { Ok(vec![]) } else { self.slice(place - 1, place) }
+        self.position = place.min(self.come());
+        self.past_end = place > self.come();
+        if place == 0 || self.past_end { Ok(vec![]) } else { self.slice(place - 1, place).await }
     }
 
     async fn backward(&mut self, count: usize) -> SqlResult<Vec<RecordBatch>> {
@@ -123,13 +138,44 @@ impl Cursor {
         // The current row is the one before `position`; going back gives those before it, nearest first.
         let current = if self.past_end { self.position } else { self.position.saturating_sub(1) };
         let from = current.saturating_sub(count);
-        let mut rows = vec![];
-        for place in (from..current).rev() {
-            rows.extend(self.slice(place, place + 1)?);
-        }
+        let rows = self.slice(from, current).await?.iter().rev().map(reversed).collect::<SqlResult<_>>()?;
         self.position = if count > current { 0 } else { from + 1 };
         self.past_end = false;
         Ok(rows)
+    }
+
+    /// The next rows of a fetch in this direction, of which `left` are to come, and how many then are.
+    async fn chunk(&mut self, back: bool, left: usize) -> SqlResult<(Vec<RecordBatch>, usize)> {
+        let count = left.min(CHUNK_ROWS);
+        let rows = if back { self.backward(count).await? } else { self.forward(count).await? };
+        let got: usize = rows.iter().map(RecordBatch::num_rows).sum();
+        // Of rows without end a fetch takes what is there.
+        let left = if got < count || self.endless { 0 } else { left - got };
+        Ok((rows, left))
+    }
+
+    /// The rows of a fetch that is not of one run of rows.
+    async fn single(&mut self, direction: FetchDirection) -> SqlResult<Vec<RecordBatch>> {
+        match direction {
+            FetchDirection::Absolute(place) => self.absolute(place).await,
+            FetchDirection::Relative(by) if by > 0 && !self.scroll => {
+                let mut left = by as usize - 1;
+                while left > 0 && !self.past_end {
+                    let passed = left.min(CHUNK_ROWS);
+                    self.forward(passed).await?;
+                    left -= passed;
+                }
+                self.forward(1).await
+            }
+            FetchDirection::Relative(by) if by != 0 => {
+                let place = i64::try_from(self.position).unwrap_or(i64::MAX).saturating_add(by);
+                self.absolute(place).await
+            }
+            _ => {
+                let current = if self.past_end { self.position } else { self.position.saturating_sub(1) };
+                self.slice(current, self.position).await
+            }
+        }
     }
 
     fn must_scroll(&self) -> SqlResult<()> {
@@ -139,6 +185,27 @@ impl Cursor {
         Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, "cursor can only scan forward")
             .with_hint("Declare it with SCROLL option to enable backward scan."))
     }
+}
+
+/// The same rows from the last to the first.
+fn reversed(batch: &RecordBatch) -> SqlResult<RecordBatch> {
+    let places = UInt32Array::from_iter_values((0..batch.num_rows() as u32).rev());
+    take_record_batch(batch, &places).map_err(|e| thalweg_planner::errors::arrow_error(&e))
+}
+
+/// What is left of a fetch, brought as it is read.
+fn rest(cursor: Arc<Mutex<Cursor>>, back: bool, left: usize) -> Rows {
+    let next = move |left: usize| {
+        let cursor = Arc::clone(&cursor);
+        async move {
+            if left == 0 {
+                return Ok(None);
+            }
+            let (rows, left) = cursor.lock().await.chunk(back, left).await?;
+            Ok(Some((futures::stream::iter(rows.into_iter().map(Ok::<_, SqlError>)), left)))
+        }
+    };
+    futures::stream::try_unfold(left, next).try_flatten().boxed()
 }
 
 impl ClientSession {
@@ -160,59 +227,49 @@ impl ClientSession {
                 (columns, rows, true)
             }
         };
+        let kept = SpilledRows::new(&self.database.settings().data_dir, KEPT_BYTES_MAX);
         let cursor = Cursor {
-            columns,
             rows,
-            buffer: vec![],
-            buffered: 0,
+            kept: Arc::new(parking_lot::Mutex::new(kept)),
             position: 0,
             past_end: false,
             scroll: declare.scroll == Some(true),
-            hold: declare.hold,
-            new: self.transaction.is_some(),
             ended: false,
             endless,
         };
-        self.cursors.insert(declare.name.value.clone(), cursor);
+        let new = self.transaction.is_some();
+        let open = OpenCursor { columns, hold: declare.hold, new, cursor: Arc::new(Mutex::new(cursor)) };
+        self.cursors.insert(declare.name.value.clone(), open);
         Ok(Outcome::Tag("DECLARE CURSOR".into()))
     }
 
     pub(super) async fn fetch(&mut self, direction: FetchDirection, name: &str, move_only: bool) -> SqlResult<Outcome> {
         let missing = || SqlError::new(SqlState::InvalidCursorName, format!("cursor \"{name}\" does not exist"));
-        let cursor = self.cursors.get_mut(name).ok_or_else(missing)?;
-        let batches = match direction {
-            FetchDirection::Forward(count) if count > 0 => cursor.forward(count as usize).await?,
-            FetchDirection::Forward(0) | FetchDirection::Relative(0) => {
-                let current = if cursor.past_end { cursor.position } else { cursor.position.saturating_sub(1) };
-                cursor.slice(current, cursor.position)?
-            }
-            FetchDirection::Forward(count) => cursor.backward(count.unsigned_abs() as usize).await?,
-            FetchDirection::ForwardAll => cursor.forward(usize::MAX).await?,
-            FetchDirection::BackwardAll => cursor.backward(usize::MAX).await?,
-            FetchDirection::Absolute(place) => cursor.absolute(place).await?,
-            FetchDirection::Relative(by) => {
-                let place = i64::try_from(cursor.position).unwrap_or(i64::MAX).saturating_add(by);
-                if by > 0 && !cursor.scroll {
-                    cursor.forward(by as usize - 1).await?;
-                    cursor.forward(1).await?
-                } else {
-                    cursor.absolute(place).await?
-                }
-            }
+        let open = self.cursors.get(name).ok_or_else(missing)?;
+        let (columns, shared) = (open.columns.clone(), Arc::clone(&open.cursor));
+        let mut cursor = shared.lock().await;
+        let (back, count) = match direction {
+            FetchDirection::Forward(count) if count != 0 => (count < 0, Ok(count.unsigned_abs() as usize)),
+            FetchDirection::ForwardAll => (false, Ok(usize::MAX)),
+            FetchDirection::BackwardAll => (true, Ok(usize::MAX)),
+            other => (false, Err(other)),
         };
-        let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        if move_only {
-            return Ok(Outcome::Tag(format!("MOVE {count}")));
+        // What is wrong is found out with the first rows, before any is sent.
+        let (first, left) = match count {
+            Ok(count) => cursor.chunk(back, count).await?,
+            Err(single) => (cursor.single(single).await?, 0),
+        };
+        drop(cursor);
+        let first = futures::stream::iter(first.into_iter().map(Ok));
+        let mut rows = first.chain(rest(shared, back, left)).boxed();
+        if !move_only {
+            return Ok(Outcome::Rows { columns, rows, tag: RowTag::Counted("FETCH") });
         }
-        let columns = cursor.columns.clone();
-        let rows = match batches.first() {
-            None => futures::stream::empty().boxed(),
-            Some(first) => {
-                let all = concat_batches(&first.schema(), &batches).map_err(|e| thalweg_planner::errors::arrow_error(&e))?;
-                futures::stream::once(async move { Ok(all) }).boxed()
-            }
-        };
-        Ok(Outcome::Rows { columns, rows, tag: RowTag::Counted("FETCH") })
+        let mut passed = 0;
+        while let Some(batch) = rows.next().await {
+            passed += batch?.num_rows();
+        }
+        Ok(Outcome::Tag(format!("MOVE {passed}")))
     }
 
     pub(super) fn close(&mut self, name: Option<&str>) -> SqlResult<Outcome> {
@@ -224,6 +281,25 @@ impl ClientSession {
             Some(name) if self.cursors.remove(name).is_some() => Ok(Outcome::Tag("CLOSE CURSOR".into())),
             Some(name) => Err(SqlError::new(SqlState::InvalidCursorName, format!("cursor \"{name}\" does not exist"))),
         }
+    }
+
+    /// What a statement does with a cursor that the session does not have.
+    pub(super) fn use_of_portal(&self, statement: &Statement) -> Option<PortalUse> {
+        let (name, action) = match statement {
+            Statement::Fetch { direction, cursor, move_only } => {
+                let some = if *move_only { PortalAction::Move } else { PortalAction::Fetch };
+                let action = match direction {
+                    FetchDirection::Forward(count) if *count > 0 => some(*count as usize),
+                    FetchDirection::ForwardAll => some(usize::MAX),
+                    _ => PortalAction::Back,
+                };
+                (&cursor.value, action)
+            }
+            Statement::Close(Some(name)) => (&name.value, PortalAction::Close),
+            _ => return None,
+        };
+        let is_ours = self.cursors.contains_key(name) || self.check_allowed(statement).is_err();
+        (!is_ours).then(|| PortalUse { name: name.clone(), action })
     }
 
     /// At the end of a transaction only held cursors stay, and of those that it declared only if it was committed.

@@ -92,8 +92,13 @@ impl ClientSession {
         if self.transaction.as_ref().is_some_and(|t| t.has_written(lookup.relation)) {
             return Ok(None);
         }
-        let reading = self.database.engine().read(&[lookup.relation], self.seen).await;
-        let reading = reading.map_err(|e| engine_error(&e, &self.database.catalog()))?;
+        let reading = match self.moment() {
+            Some(moment) => moment.read(&self.database, &[lookup.relation], self.seen).await?,
+            None => {
+                let reading = self.database.engine().read(&[lookup.relation], self.seen).await;
+                reading.map_err(|e| engine_error(&e, &self.database.catalog()))?
+            }
+        };
         let results = lookup.results.clone();
         // Reading may wait for a disk.
         let read = tokio::task::spawn_blocking(move || {

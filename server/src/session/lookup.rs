@@ -4,6 +4,7 @@
 use crate::database::scan::KeptRelation;
 use crate::wire::session::ResultColumn;
 use arrow::array::{ArrayRef, RecordBatch};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::datasource::DefaultTableSource;
 use datafusion::logical_expr::utils::split_conjunction;
@@ -50,14 +51,49 @@ impl PointLookup {
 
     /// The key for these parameters, a value for each of its columns; none if one of them can't be compared as it is.
     pub fn key(&self, parameters: &[ScalarValue]) -> Option<Vec<ArrayRef>> {
-        let value = |(part, sql_type): &(Part, SqlType)| {
-            let value = match part {
-                Part::Parameter(place) => parameters.get(*place)?,
-                Part::Literal(value) => value,
+        self.key.iter().map(|(part, sql_type)| part.value(parameters, sql_type)).collect()
+    }
+}
+
+/// The one key of a table whose row a plan can be about, a value for each of its columns; none if it can be about others, or reads
+/// anything else.
+pub fn point_of(plan: &LogicalPlan, table: &CatalogObject, parameters: &[ScalarValue]) -> Option<Vec<ArrayRef>> {
+    match plan {
+        LogicalPlan::Projection(projection) if projection.expr.iter().all(is_plain_expr) => {
+            point_of(&projection.input, table, parameters)
+        }
+        LogicalPlan::SubqueryAlias(alias) => point_of(&alias.input, table, parameters),
+        LogicalPlan::Filter(filter) => {
+            let object = relation_of(&filter.input)?;
+            let conditions = split_conjunction(&filter.predicate);
+            if object.id != table.id || table.key().is_empty() || !conditions.iter().all(|c| is_plain_expr(c)) {
+                return None;
+            }
+            let value = |place: &usize| {
+                let part = conditions.iter().find_map(|condition| equal_to(condition, *place, object))?;
+                let sql_type = &object.columns[*place].sql_type;
+                if is_plain(sql_type) { part.value(parameters, sql_type) } else { None }
             };
-            as_column(value, sql_type)?.to_array().ok()
+            table.key().iter().map(value).collect()
+        }
+        _ => None,
+    }
+}
+
+/// Whether an expression reads no relation of its own.
+fn is_plain_expr(expr: &Expr) -> bool {
+    let is_query = |e: &Expr| Ok(matches!(e, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_)));
+    !expr.exists(is_query).unwrap_or(true)
+}
+
+impl Part {
+    /// Its value, as a column of this type keeps it.
+    fn value(&self, parameters: &[ScalarValue], sql_type: &SqlType) -> Option<ArrayRef> {
+        let value = match self {
+            Part::Parameter(place) => parameters.get(*place)?,
+            Part::Literal(value) => value,
         };
-        self.key.iter().map(value).collect()
+        as_column(value, sql_type)?.to_array().ok()
     }
 }
 

@@ -3,8 +3,8 @@
 //! Transactions. Outside a block each statement commits by itself; several statements in one simple query commit together at
 //! its end, as in Postgres. Writes of a transaction are kept in the session and reach the table log in one record at commit, so
 //! they become visible at one epoch or not at all; the transaction itself reads its tables with them, but views only what is
-//! committed. Rows are locked by table: who changes rows of a table that it must read first holds the table until the
-//! transaction ends. `CREATE`, `DROP` and the like take effect at once and are not rolled back.
+//! committed. What it writes it keeps others from writing until it ends: see `database::locks`. `REPEATABLE READ` and `SERIALIZABLE`
+//! read everything at one epoch: see `isolation`. `CREATE`, `DROP` and the like take effect at once and are not rolled back.
 
 mod access;
 mod create_as;
@@ -12,6 +12,8 @@ pub mod cursor;
 mod definition;
 pub mod explain;
 pub mod factory;
+mod hold;
+mod isolation;
 mod known;
 mod lookup;
 mod notify;
@@ -36,12 +38,12 @@ use crate::system::SystemRelations;
 use crate::wire::connections::Connections;
 use crate::wire::parameter::parameter_type;
 use crate::wire::session::{
-    ConnectionInfo, Notice, Outcome, PreparedStatements, ResultColumn, RowTag, Session, Severity, StatementDescription,
-    TransactionStatus,
+    ConnectionInfo, Notice, Outcome, PortalUse, PreparedStatements, ResultColumn, RowTag, Session, Severity,
+    StatementDescription, TransactionStatus,
 };
 use crate::wire::settings::OutputSettings;
 use async_trait::async_trait;
-use cursor::Cursor;
+use cursor::OpenCursor;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
@@ -69,7 +71,7 @@ pub struct ClientSession {
     told: SessionSettings,
     transaction: Option<Transaction>,
     prepared: PreparedStatements<ParsedStatement>,
-    cursors: BTreeMap<String, Cursor>,
+    cursors: BTreeMap<String, OpenCursor>,
     notices: Vec<Notice>,
     /// What `set_config` set while the last statement's rows were made.
     set_config: Arc<parking_lot::Mutex<Vec<snapshot::SettingChange>>>,
@@ -166,7 +168,10 @@ impl ClientSession {
         let system = SystemRelations::new(&self.database, catalog, self.connections.clone(), session, snapshot);
         let written = self.transaction.as_ref().map(Transaction::written).unwrap_or_default();
         let rights = (self.authority(), self.settings.get("row_security").is_ok_and(|value| value == "on"));
-        Running::new(&self.database, state, self.search_path(), Arc::new(system), written, self.seen, rights)
+        let path = self.search_path();
+        let moment = self.moment();
+        let running = Running::new(&self.database, state, path, Arc::new(system), written, self.seen, rights);
+        Running { moment, ..running }
     }
 
     /// The schemas of the search path that there are.
@@ -352,6 +357,9 @@ impl Session for ClientSession {
         if self.transaction.is_none() && self.together {
             self.transaction = Some(Transaction::new(false, &self.settings));
         }
+        if let Some(transaction) = self.transaction.as_mut().filter(|_| isolation::sees_data(&statement.statement)) {
+            transaction.began_to_read = true;
+        }
         let done = self.dispatch(statement, params, param_oids).await;
         self.audit(statement, done.as_ref().err());
         done.map_err(|e| shifted(e, statement.offset))
@@ -398,6 +406,10 @@ impl Session for ClientSession {
 
     fn cursor_columns(&self, name: &str) -> Option<Vec<ResultColumn>> {
         self.cursors.get(name).map(|cursor| cursor.columns().to_vec())
+    }
+
+    fn portal_use(&self, statement: &ParsedStatement) -> Option<PortalUse> {
+        self.use_of_portal(&statement.statement)
     }
 
     fn output_settings(&self) -> OutputSettings {

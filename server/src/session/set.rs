@@ -26,6 +26,9 @@ impl ClientSession {
                 if let Some(value) = &value {
                     let catalog = self.database.catalog();
                     self.identity().check(&self.settings, &catalog, &SessionSettings::spelling(name), value)?;
+                    if SessionSettings::spelling(name) == "transaction_isolation" {
+                        self.check_isolation(value)?;
+                    }
                 }
                 self.settings.set(name, value.as_deref())?;
                 if SessionSettings::spelling(name) == "session_authorization" {
@@ -47,6 +50,7 @@ impl ClientSession {
             self.settings.set("transaction_read_only", Some(if read_only { "on" } else { "off" }))?;
         }
         if let Some(isolation) = modes.isolation {
+            self.check_isolation(isolation.name())?;
             self.settings.set("transaction_isolation", Some(isolation.name()))?;
         }
         Ok(())

@@ -3,11 +3,13 @@
 use super::ClientSession;
 use super::notify::Deed;
 use super::settings::SessionSettings;
+use crate::database::locks::{Holder, Locks};
+use crate::database::moment::Moment;
 use crate::wire::session::{Outcome, Severity};
 use std::collections::BTreeMap;
-use thalweg_catalog::{Delta, ObjectId, SqlError, SqlResult, SqlState};
+use std::sync::Arc;
+use thalweg_catalog::{Delta, Epoch, ObjectId, SqlError, SqlResult, SqlState};
 use thalweg_planner::statement::TransactionModes;
-use tokio::sync::OwnedMutexGuard;
 
 /// What a transaction has done so far.
 pub struct Transaction {
@@ -20,7 +22,12 @@ pub struct Transaction {
     /// The settings from before it.
     before: SessionSettings,
     writes: Vec<(ObjectId, Delta)>,
-    locks: BTreeMap<ObjectId, OwnedMutexGuard<()>>,
+    /// Whether it has looked at data.
+    pub began_to_read: bool,
+    /// The moment that it sees, if it sees one throughout.
+    pub moment: Option<Arc<Moment>>,
+    /// What it keeps others from changing until it ends.
+    holder: Option<Arc<Holder>>,
     /// What is done at its commit, beside its writes.
     deeds: Vec<Deed>,
     savepoints: Vec<Savepoint>,
@@ -42,7 +49,9 @@ impl Transaction {
             local: vec![],
             before: settings.clone(),
             writes: vec![],
-            locks: BTreeMap::new(),
+            began_to_read: false,
+            moment: None,
+            holder: None,
             deeds: vec![],
             savepoints: vec![],
         }
@@ -62,14 +71,16 @@ impl Transaction {
         self.writes.iter().any(|(written, _)| *written == table)
     }
 
-    /// Adds a write, and holds the table's lock until the end.
-    pub fn add(&mut self, table: ObjectId, delta: Delta, lock: Option<OwnedMutexGuard<()>>) {
-        if let Some(lock) = lock {
-            self.locks.insert(table, lock);
-        }
+    /// Adds a write.
+    pub fn add(&mut self, table: ObjectId, delta: Delta) {
         if !delta.is_empty() {
             self.writes.push((table, delta));
         }
+    }
+
+    /// What it holds, until its end.
+    pub fn holder(&mut self, locks: &Arc<Locks>) -> &Arc<Holder> {
+        self.holder.get_or_insert_with(|| locks.holder())
     }
 
     /// Adds something to be done at its commit; what is there already is done once.
@@ -79,18 +90,15 @@ impl Transaction {
         }
     }
 
-    /// Whether it holds a table's lock.
-    pub fn holds(&self, table: ObjectId) -> bool {
-        self.locks.contains_key(&table)
-    }
-
     /// Something in it has failed: nothing of it will be written, so nobody need wait for it. With savepoints it may go on from
     /// one, and keeps what it holds.
     pub fn fail(&mut self) {
         self.failed = true;
         if self.savepoints.is_empty() {
             self.writes.clear();
-            self.locks.clear();
+            if let Some(holder) = self.holder.take() {
+                holder.give_up();
+            }
         }
     }
 }
@@ -122,16 +130,28 @@ impl ClientSession {
     /// Writes what the transaction has collected, and ends it.
     pub(super) async fn commit(&mut self) -> SqlResult<()> {
         let Some(transaction) = self.transaction.take() else { return Ok(()) };
-        self.end_local(&transaction);
-        let Transaction { writes, locks, deeds, .. } = transaction;
-        if !writes.is_empty() {
-            let epoch = self.database.write(writes).await?;
-            self.seen = self.seen.max(epoch);
+        match self.write_all(&transaction).await {
+            Ok(epoch) => self.seen = self.seen.max(epoch),
+            Err(error) => {
+                self.settings = transaction.before;
+                self.end_cursors(false);
+                return Err(error);
+            }
         }
-        drop(locks);
-        self.carry_out(deeds);
+        self.end_local(&transaction);
+        self.carry_out(transaction.deeds);
         self.end_cursors(true);
         Ok(())
+    }
+
+    /// Writes what a transaction has collected. Returns the epoch, 0 if that is nothing.
+    async fn write_all(&self, transaction: &Transaction) -> SqlResult<Epoch> {
+        if transaction.writes.is_empty() {
+            return Ok(Epoch::default());
+        }
+        let unless = self.depends_on(transaction)?;
+        let holder = transaction.holder.clone().unwrap_or_else(|| self.database.locks().holder());
+        self.database.write(transaction.writes.clone(), holder, unless).await
     }
 
     /// Ends the transaction without its writes, and with the settings from before it.
@@ -149,7 +169,8 @@ impl ClientSession {
             let _ = self.settings.set(name, before.as_deref());
         }
         for name in ["transaction_read_only", "transaction_isolation"] {
-            let _ = self.settings.set(name, None);
+            let next = self.settings.get(&format!("default_{name}")).ok();
+            let _ = self.settings.set(name, next.as_deref());
         }
     }
 

@@ -1,9 +1,12 @@
 //! `INSERT`, `UPDATE`, `DELETE`, `COPY`.
 
 use super::ClientSession;
+use super::hold::hold_new;
 use super::read::{from_object, result_columns};
 use super::transaction::Transaction;
 use crate::database::change::{self, Change, Kind};
+use crate::database::locks::Holder;
+use crate::database::moment;
 use crate::database::query::{Statement as Running, Target};
 use crate::wire::copy as wire_copy;
 use crate::wire::session::{CopySink, Outcome, ResultColumn, RowTag, StatementDescription};
@@ -17,12 +20,12 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 use thalweg_catalog::{CatalogObject, Column, Delta, Epoch, ObjectId, Privileges, SqlError, SqlResult, SqlState, SqlType};
 use thalweg_planner::Statement;
 use thalweg_planner::dml::{self, BoundChange};
 use thalweg_planner::reads::read_by_change;
 use thalweg_planner::statement::{Copy, CopyDirection, CopyFormat, CopyOptions, Name, Word};
-use tokio::sync::OwnedMutexGuard;
 
 fn bind_change(running: &Running, statement: &Statement, declared: &[Option<SqlType>], target: Target) -> SqlResult<BoundChange> {
     let relations = running.relation_source_of(target);
@@ -94,33 +97,51 @@ impl ClientSession {
             let bound = bind_change(&running, statement, &self.declared(params), target)?;
             running.check_reads(&query, table.id, &bound.parameters)?;
         }
-        self.change_of(statement, params, target).await
+        self.change_of(statement, params, target, &table, &columns).await
     }
 
-    /// Carries out a change that may be made.
-    async fn change_of(&mut self, statement: &Statement, params: &[ScalarValue], target: Target) -> SqlResult<Outcome> {
-        let declared = self.declared(params);
-        // The table is found first, to be locked before anything is read.
-        let table = bind_change(&self.running(), statement, &declared, target)?.table;
+    /// Carries out a change of these columns that may be made.
+    async fn change_of(
+        &mut self,
+        statement: &Statement,
+        params: &[ScalarValue],
+        target: Target,
+        table: &Arc<CatalogObject>,
+        columns: &BTreeSet<usize>,
+    ) -> SqlResult<Outcome> {
         let kind = match statement {
             Statement::Insert(_) => Kind::Insert,
             Statement::Update(_) => Kind::Update,
             _ => Kind::Delete,
         };
-        let lock = self.lock_if_needed(&table, &kind).await?;
-        self.seen = self.seen.max(self.database.written(table.id));
-        let running = self.running();
-        let bound = bind_change(&running, statement, &declared, target)?;
+        let mut running = self.running();
+        let bound = bind_change(&running, statement, &self.declared(params), target)?;
+        let holder = self.holder();
+        // What is read is locked before.
+        let mut settled = Epoch::default();
+        if running.relations.wanted().contains(&table.id) && (kind != Kind::Insert || !table.key().is_empty()) {
+            settled = self.hold_read(&holder, table, &bound.plan, params, (&kind, columns)).await?;
+            running.at_least = settled.max(running.at_least);
+            self.seen = self.seen.max(settled);
+        }
         let rows = running.run(bound.plan, params).await?;
-        let schema = change_schema(&table, &kind);
-        let rows = change::collect(rows, &schema).await?;
-        let change = self.checked(&running, &kind, &table, &rows).await?;
+        let mut rows = change::collect(rows, &change_schema(table, &kind)).await?;
+        // New rows are locked when they are known: those of other keys may be added meanwhile.
+        if kind == Kind::Insert {
+            settled = settled.max(hold_new(&holder, table, &rows, self.settings.lock_timeout()).await?);
+        }
+        if bound.skips_taken && !table.key().is_empty() && rows.num_rows() > 0 {
+            let reading = change::read_since(&running, table.id, settled).await?;
+            rows = change::free_rows(table, &rows, &self.pending(table), &reading)?;
+        }
+        self.check_unchanged(&running, (&kind, settled), table, &rows).await?;
+        let change = self.checked(&running, (&kind, settled), table, &rows).await?;
         let answer = match &bound.returning {
             None => None,
-            Some(plan) => Some(returned(&running, plan, &table, &change.returned)?),
+            Some(plan) => Some(returned(&running, plan, table, &change.returned)?),
         };
         let count = change.rows;
-        self.write_change(change, lock).await?;
+        self.write_change(change, holder).await?;
         let verb = match kind {
             Kind::Insert => "INSERT 0",
             Kind::Update => "UPDATE",
@@ -145,60 +166,66 @@ impl ClientSession {
             let schema = name.schema.as_ref().map(|schema| format!("{}.", quoted(schema))).unwrap_or_default();
             let delete = thalweg_planner::parse(&format!("DELETE FROM {schema}{}", quoted(&name.name)))?;
             for parsed in &delete {
-                let (table, _) = changed(&self.running(), &parsed.statement).map_err(placed)?;
+                let (table, columns) = changed(&self.running(), &parsed.statement).map_err(placed)?;
                 self.authority().check_relation(&table, Privileges::TRUNCATE).map_err(placed)?;
-                self.change_of(&parsed.statement, &[], Target::Emptied(table.id)).await.map_err(placed)?;
+                let target = Target::Emptied(table.id);
+                self.change_of(&parsed.statement, &[], target, &table, &columns).await.map_err(placed)?;
             }
         }
         Ok(Outcome::Tag("TRUNCATE TABLE".into()))
     }
 
-    /// The table's lock, if the change depends on what the table holds and the transaction does not have it yet.
-    async fn lock_if_needed(&mut self, table: &CatalogObject, kind: &Kind) -> SqlResult<Option<OwnedMutexGuard<()>>> {
-        let depends = !matches!(kind, Kind::Insert) || !table.key().is_empty();
-        if !depends || self.transaction.as_ref().is_some_and(|t| t.holds(table.id)) {
-            return Ok(None);
+    /// Refuses to change rows that others have changed since the moment that the transaction sees.
+    async fn check_unchanged(
+        &self,
+        running: &Running,
+        (kind, settled): (&Kind, Epoch),
+        table: &CatalogObject,
+        rows: &RecordBatch,
+    ) -> SqlResult<()> {
+        let Some(seen) = running.moment.as_ref().and_then(|moment| moment.epoch()) else { return Ok(()) };
+        if *kind == Kind::Insert || rows.num_rows() == 0 {
+            return Ok(());
         }
-        let lock = self.database.table_lock(table.id).lock_owned();
-        match tokio::time::timeout(self.settings.lock_timeout(), lock).await {
-            Ok(guard) => Ok(Some(guard)),
-            Err(_) => Err(SqlError::new(SqlState::LockNotAvailable, "canceling statement due to lock timeout")
-                .with_detail(format!("Another transaction has changed table \"{}\" and not ended.", table.name))
-                .with_hint("Set lock_timeout to wait longer.")),
+        if table.key().is_empty() {
+            let changed = self.database.written(table.id) > seen;
+            return if changed { Err(moment::conflict("concurrent update")) } else { Ok(()) };
         }
+        let reading = change::read_since(running, table.id, settled).await?;
+        change::check_unchanged(table, rows, &self.pending(table), &reading)
+    }
+
+    /// What the transaction has written to a table.
+    fn pending(&self, table: &CatalogObject) -> Vec<Delta> {
+        self.transaction.as_ref().and_then(|t| t.written().remove(&table.id)).unwrap_or_default()
     }
 
     async fn checked(
         &mut self,
         running: &Running,
-        kind: &Kind,
+        (kind, settled): (&Kind, Epoch),
         table: &Arc<CatalogObject>,
         rows: &RecordBatch,
     ) -> SqlResult<Change> {
-        let pending = self.transaction.as_ref().and_then(|t| t.written().remove(&table.id)).unwrap_or_default();
+        let pending = self.pending(table);
         let reading = match kind {
             Kind::Delete => None,
             _ if table.key().is_empty() || rows.num_rows() == 0 => None,
-            _ => Some(change::committed(running, table.id).await?),
+            _ => Some(change::read_since(running, table.id, settled).await?),
         };
         change::change_of(kind, table, rows, &pending, reading.as_ref())
     }
 
-    pub(super) async fn write_change(&mut self, change: Change, lock: Option<OwnedMutexGuard<()>>) -> SqlResult<()> {
+    pub(super) async fn write_change(&mut self, change: Change, holder: Arc<Holder>) -> SqlResult<()> {
         match &mut self.transaction {
-            Some(transaction) => {
-                transaction.add(change.table, change.delta, lock);
-                Ok(())
-            }
+            Some(transaction) => transaction.add(change.table, change.delta),
+            None if change.delta.is_empty() => {}
             None => {
-                if !change.delta.is_empty() {
-                    let epoch = self.database.write(vec![(change.table, change.delta)]).await?;
-                    self.seen = self.seen.max(epoch);
-                }
-                drop(lock);
-                Ok(())
+                let epoch = self.database.write(vec![(change.table, change.delta)], holder, None).await?;
+                self.seen = self.seen.max(epoch);
             }
         }
+        Ok(())
     }
 
     /// Takes over what copies have written since the last statement.
@@ -207,9 +234,7 @@ impl ClientSession {
         for copied in copied {
             match (copied, &mut self.transaction) {
                 (Copied::Written(epoch), _) => self.seen = self.seen.max(epoch),
-                (Copied::Pending(table, delta, lock), Some(transaction)) if !transaction.failed => {
-                    transaction.add(table, delta, lock)
-                }
+                (Copied::Pending(table, delta), Some(transaction)) if !transaction.failed => transaction.add(table, delta),
                 // The transaction has been rolled back meanwhile, and the rows with it.
                 (Copied::Pending(..), _) => {}
             }
@@ -259,7 +284,7 @@ impl ClientSession {
             columns.iter().map(|word| place_of(&table, word)).collect::<SqlResult<Vec<usize>>>()?
         };
         self.check_copy(&table, &places)?;
-        let lock = self.lock_if_needed(&table, &Kind::Insert).await?;
+        let holder = self.holder();
         let given: Vec<Column> = places.iter().map(|p| Column { nullable: true, ..table.columns[*p].clone() }).collect();
         let transaction =
             self.transaction.as_ref().map(Transaction::written).map(|mut w| w.remove(&table.id).unwrap_or_default());
@@ -273,7 +298,8 @@ impl ClientSession {
             defaults,
             pending: transaction.unwrap_or_default(),
             batches: vec![],
-            lock,
+            holder,
+            lock_timeout: self.settings.lock_timeout(),
             in_transaction: self.transaction.is_some(),
             copied: Arc::clone(&self.copied),
         };
@@ -376,7 +402,8 @@ struct TableCopy {
     defaults: Vec<Option<ScalarValue>>,
     pending: Vec<Delta>,
     batches: Vec<RecordBatch>,
-    lock: Option<OwnedMutexGuard<()>>,
+    holder: Arc<Holder>,
+    lock_timeout: Duration,
     /// Whether the rows are written with the transaction that the copy is in.
     in_transaction: bool,
     copied: Arc<Mutex<Vec<Copied>>>,
@@ -387,7 +414,7 @@ pub enum Copied {
     /// It was written at this epoch.
     Written(Epoch),
     /// It is to be written with the session's transaction.
-    Pending(ObjectId, Delta, Option<OwnedMutexGuard<()>>),
+    Pending(ObjectId, Delta),
 }
 
 #[async_trait]
@@ -410,16 +437,17 @@ impl CopySink for TableCopy {
     async fn finish(self: Box<Self>) -> SqlResult<u64> {
         let rows = concat_batches(&change::unchecked_schema(&self.table), &self.batches)
             .map_err(|e| thalweg_planner::errors::arrow_error(&e))?;
+        let settled = hold_new(&self.holder, &self.table, &rows, self.lock_timeout).await?;
         let reading = match self.table.key().is_empty() || rows.num_rows() == 0 {
             true => None,
-            false => Some(change::committed(&self.running, self.table.id).await?),
+            false => Some(change::read_since(&self.running, self.table.id, settled).await?),
         };
         let change = change::change_of(&Kind::Insert, &self.table, &rows, &self.pending, reading.as_ref())?;
         let count = change.rows;
         if self.in_transaction {
-            self.copied.lock().push(Copied::Pending(change.table, change.delta, self.lock));
+            self.copied.lock().push(Copied::Pending(change.table, change.delta));
         } else if count > 0 {
-            let epoch = self.database.write(vec![(change.table, change.delta)]).await?;
+            let epoch = self.database.write(vec![(change.table, change.delta)], self.holder, None).await?;
             self.copied.lock().push(Copied::Written(epoch));
         }
         Ok(count)

@@ -156,8 +156,7 @@ where
 
     async fn run_simple(&mut self, statement: &S::Statement) -> Result<(), Stop> {
         let guard = self.guard();
-        let outcome = guard.run(&mut self.reader, self.session.execute(statement, vec![], &[])).await?;
-        match outcome {
+        match self.outcome(statement, vec![], &[], &guard).await? {
             Outcome::Rows { columns, rows, tag } => {
                 let formats = vec![Format::Text; columns.len()];
                 message::put_row_description(&mut self.writer.out, &columns, &formats);

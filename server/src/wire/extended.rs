@@ -3,6 +3,7 @@
 use super::connection::Connection;
 use super::guard::{Guard, Stop};
 use super::message::{self, Bind, Frontend, Target, protocol_violation};
+use super::named::cannot_run;
 use super::parameter::decode_parameter;
 use super::portal::{Portal, PortalState};
 use super::rows::{Cursor, send_rows};
@@ -59,7 +60,11 @@ where
         let description = match &statement {
             Some(statement) => {
                 let guard = self.guard();
-                guard.run(&mut self.reader, self.session.describe(statement, param_oids)).await?
+                let described = guard.run(&mut self.reader, self.session.describe(statement, param_oids)).await?;
+                match self.portal_columns(statement) {
+                    Some(columns) => StatementDescription { columns: Some(columns), ..described },
+                    None => described,
+                }
             }
             None => StatementDescription { params: param_oids.to_vec(), columns: None },
         };
@@ -157,9 +162,7 @@ where
                 PortalState::Exhausted(tag)
             }
             PortalState::Finished => {
-                return Err(
-                    SqlError::new(SqlState::ObjectNotInPrerequisiteState, format!("portal \"{name}\" cannot be run")).into()
-                );
+                return Err(cannot_run(&name).into());
             }
         };
         self.portals.put(name, portal);
@@ -203,8 +206,7 @@ where
             return Ok(PortalState::Finished);
         };
         self.session.join_request();
-        let outcome = guard.run(&mut self.reader, self.session.execute(statement, params, &prepared.description.params)).await?;
-        match outcome {
+        match self.outcome(statement, params, &prepared.description.params, guard).await? {
             Outcome::Rows { columns, rows, tag } => {
                 check_columns(prepared.description.columns.as_deref(), &columns)?;
                 let row_writer = RowWriter::new(columns, formats, self.session.output_settings());
@@ -229,7 +231,7 @@ where
     }
 }
 
-fn no_portal(name: &str) -> SqlError {
+pub(super) fn no_portal(name: &str) -> SqlError {
     SqlError::new(SqlState::InvalidCursorName, format!("portal \"{name}\" does not exist"))
 }
 

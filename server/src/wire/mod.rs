@@ -12,6 +12,7 @@ mod copying;
 mod extended;
 mod guard;
 pub mod listener;
+mod named;
 mod negotiate;
 mod portal;
 mod rows;

@@ -3,13 +3,16 @@
 use super::copy::CopyWriter;
 use super::guard::{Guard, Stop};
 use super::message::close_message;
-use super::session::{RowStream, RowTag};
+use super::session::{ResultColumn, RowStream, RowTag};
 use super::transport::{FrameReader, MessageWriter};
 use super::value::write::{BatchWriter, RowWriter};
+use arrow::array::RecordBatch;
 use bytes::{BufMut, BytesMut};
 use futures::{FutureExt, StreamExt};
+use std::sync::Arc;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Mutex;
 
 /// The longest row that is sent, in bytes; Postgres has the same.
 const ROW_BYTES_MAX: usize = (1 << 30) - 1;
@@ -20,9 +23,50 @@ pub struct Cursor {
     rows: RowStream,
     tag: RowTag,
     /// The batch being sent and the next row of it.
-    batch: Option<(BatchWriter, usize)>,
+    batch: Option<(BatchWriter, usize, RecordBatch)>,
+    /// Where `rows` come from, once some of them were lent.
+    lent: Option<Arc<Mutex<Lent>>>,
     /// How rows are framed: none for DataRow, else for CopyData.
     copy: Option<CopyWriter>,
+}
+
+/// A result that is read in two ways: by Execute, and by `FETCH` of the portal.
+struct Lent {
+    rows: RowStream,
+    /// The rest of a batch.
+    left: Option<RecordBatch>,
+}
+
+impl Lent {
+    async fn next(&mut self, most: usize) -> SqlResult<Option<RecordBatch>> {
+        let batch = match self.left.take() {
+            Some(left) => left,
+            None => match self.rows.next().await.transpose()? {
+                Some(batch) => batch,
+                None => return Ok(None),
+            },
+        };
+        if batch.num_rows() <= most {
+            return Ok(Some(batch));
+        }
+        self.left = Some(batch.slice(most, batch.num_rows() - most));
+        Ok(Some(batch.slice(0, most)))
+    }
+}
+
+/// So many rows of what is lent.
+fn lent_rows(lent: Arc<Mutex<Lent>>, count: usize) -> RowStream {
+    let next = move |count: usize| {
+        let lent = Arc::clone(&lent);
+        async move {
+            if count == 0 {
+                return Ok(None);
+            }
+            let batch = lent.lock().await.next(count).await?;
+            Ok(batch.map(|batch| (batch.clone(), count - batch.num_rows())))
+        }
+    };
+    futures::stream::try_unfold(count, next).boxed()
 }
 
 /// How far a call of [`send_rows`] has come.
@@ -37,17 +81,40 @@ pub struct Sent {
 impl Cursor {
     /// A result of which nothing was sent.
     pub fn new(writer: RowWriter, rows: RowStream, tag: RowTag) -> Cursor {
-        Cursor { writer, rows, tag, batch: None, copy: None }
+        Cursor { writer, rows, tag, batch: None, lent: None, copy: None }
     }
 
     /// A result that is sent as data of COPY.
     pub fn for_copy(writer: RowWriter, rows: RowStream, copy: CopyWriter) -> Cursor {
-        Cursor { writer, rows, tag: RowTag::Counted("COPY"), batch: None, copy: Some(copy) }
+        Cursor { writer, rows, tag: RowTag::Counted("COPY"), batch: None, lent: None, copy: Some(copy) }
     }
 
     /// The tag after so many rows.
     pub fn tag(&self) -> &RowTag {
         &self.tag
+    }
+
+    /// Its columns.
+    pub fn columns(&self) -> &[ResultColumn] {
+        self.writer.columns()
+    }
+
+    /// The next so many rows, to be read by somebody else; what is sent after that follows them.
+    pub async fn lend(&mut self, count: usize) -> RowStream {
+        let left = self.batch.take().map(|(_, next, batch)| batch.slice(next, batch.num_rows() - next));
+        let lent = match &self.lent {
+            Some(lent) => Arc::clone(lent),
+            None => {
+                let rows = std::mem::replace(&mut self.rows, futures::stream::empty().boxed());
+                let lent = Arc::new(Mutex::new(Lent { rows, left: None }));
+                self.rows = lent_rows(Arc::clone(&lent), usize::MAX);
+                Arc::clone(self.lent.insert(lent))
+            }
+        };
+        if left.is_some() {
+            lent.lock().await.left = left;
+        }
+        lent_rows(lent, count)
     }
 
     /// What frames rows as COPY data, if something does.
@@ -75,7 +142,7 @@ where
     // A client that copies goes on as soon as it hears that data will come, which may be long before there is any.
     let mut unflushed = cursor.copy.is_some();
     loop {
-        if let Some((batch, next)) = &mut cursor.batch {
+        if let Some((batch, next, _)) = &mut cursor.batch {
             while *next < batch.rows() && (rows_max == 0 || sent < rows_max) {
                 match &mut cursor.copy {
                     None => put_data_row(&mut writer.out, batch, *next)?,
@@ -110,7 +177,10 @@ where
             }
         };
         match batch {
-            Some(batch) => cursor.batch = Some((cursor.writer.batch(&batch?)?, 0)),
+            Some(batch) => {
+                let batch = batch?;
+                cursor.batch = Some((cursor.writer.batch(&batch)?, 0, batch));
+            }
             None => return Ok(Sent { rows: sent, ended: true }),
         }
     }

@@ -147,6 +147,11 @@ pub trait Session: Send + 'static {
         None
     }
 
+    /// What a statement does with a cursor that the session does not have: a portal may have its name.
+    fn portal_use(&self, _statement: &Self::Statement) -> Option<PortalUse> {
+        None
+    }
+
     /// The settings that decide how values are read and written.
     fn output_settings(&self) -> OutputSettings;
 
@@ -164,6 +169,28 @@ pub trait Session: Send + 'static {
 
     /// Notices since the last call, oldest first, without those that `client_min_messages` leaves out.
     fn take_notices(&mut self) -> Vec<Notice>;
+}
+
+/// A `FETCH`, `MOVE` or `CLOSE` of what may be a portal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortalUse {
+    /// The portal's name.
+    pub name: String,
+    /// What becomes of it.
+    pub action: PortalAction,
+}
+
+/// What `FETCH`, `MOVE` and `CLOSE` do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PortalAction {
+    /// So many rows are read.
+    Fetch(usize),
+    /// So many rows are passed over.
+    Move(usize),
+    /// Rows are read that were passed before, which no portal keeps.
+    Back,
+    /// It is closed.
+    Close,
 }
 
 /// The byte of ReadyForQuery.

@@ -46,7 +46,8 @@ pub struct ViewReader {
     completed: watch::Receiver<Epoch>,
 }
 
-/// A relation's rows on one worker at one epoch.
+/// A relation's rows on one worker at one epoch. Cheap to clone.
+#[derive(Clone)]
 pub struct ViewHold {
     layout: Arc<Layout>,
     generation: Arc<Generation>,

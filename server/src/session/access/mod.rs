@@ -156,18 +156,20 @@ impl ClientSession {
         if let Access::CreatePolicy(clauses) | Access::AlterPolicy(clauses) = access {
             self.check_policy(clauses)?;
         }
-        if let Access::DropOwned { by, cascade } = access {
-            self.drop_owned_objects(by, *cascade).await?;
-        }
-        let (database, doer, access) = (Arc::clone(&self.database), self.doer(), with_verifiers(access.clone())?);
-        let notices = Self::apart(async move {
+        let (database, doer, access, by) = (Arc::clone(&self.database), self.doer(), with_verifiers(access.clone())?, self.by());
+        let (gone, notices) = Self::apart(async move {
             let made = |catalog: &Arc<Catalog>| {
                 let work = Asked { database: &database, catalog, doer: &doer }.work(&access)?;
                 Ok((work.changes, work.notices))
             };
-            database.change_catalog_with(made).await
+            let Access::DropOwned { by: roles, cascade } = &access else {
+                return database.change_catalog_with(made).await.map(|notices| (vec![], notices));
+            };
+            let owned = |catalog: &Arc<Catalog>| Asked { database: &database, catalog, doer: &doer }.owned_by(roles, *cascade);
+            database.drop_with(&by, owned, made).await
         })
         .await?;
+        self.note_all(gone);
         self.notices.extend(notices);
         Ok(Outcome::Tag(tag.into()))
     }

@@ -1,13 +1,15 @@
 //! Owners: `ALTER … OWNER TO`, `REASSIGN OWNED`, `DROP OWNED`.
 
 use super::targets::Target;
-use super::{Asked, ClientSession, Work};
+use super::{Asked, Work};
 use crate::access::authority::{denied, not_owner, refused};
+use crate::database::drop::Dropping;
 use crate::wire::session::Severity;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use thalweg_catalog::security::{Acl, Dependent};
-use thalweg_catalog::{ObjectKind, Privileges, RoleId, SecurityChange, SqlError, SqlResult, SqlState, Subject};
-use thalweg_planner::statement::{DropObjects, DropSchemas, Name, OwnedThing, RoleName, Word};
+use thalweg_catalog::{CatalogObject, ObjectKind, Privileges, RoleId, SecurityChange, SqlError, SqlResult, SqlState, Subject};
+use thalweg_planner::statement::{OwnedThing, RoleName};
 
 impl Asked<'_> {
     pub(super) fn give(&self, thing: &OwnedThing, if_exists: bool, to: &RoleName, work: &mut Work) -> SqlResult<()> {
@@ -95,35 +97,46 @@ impl Asked<'_> {
 
     /// The part of `DROP OWNED` that comes when what the roles own is gone: nothing is granted to them any longer.
     pub(super) fn revoke_all_from(&self, by: &[RoleName], work: &mut Work) -> SqlResult<()> {
-        for name in by {
-            let role = self.checked_drop_owned(name)?;
-            for dependent in self.security().dependents(role) {
-                match dependent {
-                    Dependent::Owned(Subject::Secret(name)) => work.change(SecurityChange::DropSecret(name)),
-                    Dependent::Owned(_) => {}
-                    Dependent::Granted(subject) => {
-                        let acl = self.security().effective_acl(&subject).into_owned();
-                        work.change(SecurityChange::Acl(subject, Some(without(acl, role))));
-                    }
-                    Dependent::Default(what) if what.role == role => work.change(SecurityChange::Default(what, None)),
-                    Dependent::Default(what) => {
-                        let known = self.security().defaults().find(|(known, _)| **known == what);
-                        let acl = known.map(|(_, acl)| without(acl.clone(), role));
-                        work.change(SecurityChange::Default(what, acl));
-                    }
-                    Dependent::Policy(relation, name) => {
-                        let mut policies = self.security().policies(relation);
-                        let Some(mut policy) = policies.find(|policy| policy.name == name).cloned() else { continue };
-                        policy.roles.retain(|of| *of != role);
-                        work.change(match policy.roles.is_empty() {
-                            true => SecurityChange::DropPolicy(relation, name),
-                            false => SecurityChange::Policy(relation, policy),
-                        });
-                    }
+        let roles: Vec<RoleId> = by.iter().map(|name| self.checked_drop_owned(name)).collect::<SqlResult<_>>()?;
+        let dependents: BTreeSet<Dependent> = roles.iter().flat_map(|role| self.security().dependents(*role)).collect();
+        for dependent in dependents {
+            match dependent {
+                Dependent::Owned(Subject::Secret(name)) => work.change(SecurityChange::DropSecret(name)),
+                Dependent::Owned(_) => {}
+                Dependent::Granted(subject) => {
+                    let acl = self.security().effective_acl(&subject).into_owned();
+                    work.change(SecurityChange::Acl(subject, Some(without(acl, &roles))));
+                }
+                Dependent::Default(what) if roles.contains(&what.role) => work.change(SecurityChange::Default(what, None)),
+                Dependent::Default(what) => {
+                    let known = self.security().defaults().find(|(known, _)| **known == what);
+                    let acl = known.map(|(_, acl)| without(acl.clone(), &roles));
+                    work.change(SecurityChange::Default(what, acl));
+                }
+                Dependent::Policy(relation, name) => {
+                    let mut policies = self.security().policies(relation);
+                    let Some(mut policy) = policies.find(|policy| policy.name == name).cloned() else { continue };
+                    policy.roles.retain(|of| !roles.contains(of));
+                    work.change(match policy.roles.is_empty() {
+                        true => SecurityChange::DropPolicy(relation, name),
+                        false => SecurityChange::Policy(relation, policy),
+                    });
                 }
             }
         }
         Ok(())
+    }
+
+    /// What roles own that can be dropped, and what is to go with it.
+    pub(super) fn owned_by(&self, by: &[RoleName], cascade: bool) -> SqlResult<Dropping> {
+        let roles: Vec<RoleId> = by.iter().map(|name| self.checked_drop_owned(name)).collect::<SqlResult<_>>()?;
+        let owned = |subject: &Subject| roles.contains(&self.security().owner(subject));
+        let schemas: Vec<String> =
+            self.catalog.schemas().filter(|name| owned(&Subject::Schema((*name).to_string()))).map(str::to_string).collect();
+        let goes =
+            |object: &&Arc<CatalogObject>| owned(&Subject::Relation(object.id)) || (cascade && schemas.contains(&object.schema));
+        let objects = self.catalog.objects().filter(goes).cloned().collect();
+        Ok(Dropping { objects, schemas, cascade })
     }
 
     fn checked_drop_owned(&self, name: &RoleName) -> SqlResult<RoleId> {
@@ -139,9 +152,9 @@ impl Asked<'_> {
     }
 }
 
-/// A list without everything that a role was granted or has granted.
-fn without(mut acl: Acl, role: RoleId) -> Acl {
-    acl.0.retain(|item| item.grantee != role && item.grantor != role);
+/// A list without everything that roles were granted or have granted.
+fn without(mut acl: Acl, roles: &[RoleId]) -> Acl {
+    acl.0.retain(|item| !roles.contains(&item.grantee) && !roles.contains(&item.grantor));
     acl
 }
 
@@ -151,29 +164,5 @@ pub(super) fn check_kind(found: ObjectKind, wanted: ObjectKind, name: &str) -> S
     match found == wanted || (wanted == ObjectKind::Table && is_view) {
         true => Ok(()),
         false => Err(SqlError::new(SqlState::WrongObjectType, format!("\"{name}\" is not a {wanted}"))),
-    }
-}
-
-impl ClientSession {
-    /// Drops what these roles own: relations, the newest first, then schemas.
-    pub(super) async fn drop_owned_objects(&mut self, by: &[RoleName], cascade: bool) -> SqlResult<()> {
-        let (catalog, doer) = (self.database.catalog(), self.doer());
-        let database = Arc::clone(&self.database);
-        let asked = Asked { database: &database, catalog: &catalog, doer: &doer };
-        let roles: Vec<RoleId> = by.iter().map(|name| asked.checked_drop_owned(name)).collect::<SqlResult<_>>()?;
-        let owned = |subject: &Subject| roles.contains(&catalog.security().owner(subject));
-        let objects: Vec<_> = catalog.objects().filter(|object| owned(&Subject::Relation(object.id))).cloned().collect();
-        for object in objects.iter().rev() {
-            let name = Name { schema: Some(object.schema.clone()), name: object.name.clone(), position: 1 };
-            let drop = DropObjects { kind: object.kind(), names: vec![name], if_exists: true, cascade };
-            self.drop_objects(&drop, "DROP OWNED").await?;
-        }
-        let schemas: Vec<String> =
-            catalog.schemas().filter(|name| owned(&Subject::Schema((*name).to_string()))).map(str::to_string).collect();
-        for name in schemas {
-            let names = vec![Word { value: name, position: 1 }];
-            self.drop_schemas(&DropSchemas { names, if_exists: true, cascade }).await?;
-        }
-        Ok(())
     }
 }
