@@ -25,8 +25,8 @@ def groups(binary, count):
         empty = server.memory_mb()
         server.run(
             f"CREATE SOURCE every (id bigint) WITH (connector = 'datagen', rows = {count}, splits = 2, fields.id.kind = 'sequence')",
-            f"CREATE SOURCE some (id bigint) WITH (connector = 'datagen', rate = {CHANGES}, splits = 2, fields.id.max = {count - 1})",
-            "CREATE SINK counts AS SELECT id, count(*) AS n FROM (SELECT id FROM every UNION ALL SELECT id FROM some) AS u GROUP BY id "
+            f"CREATE SOURCE few (id bigint) WITH (connector = 'datagen', rate = {CHANGES}, splits = 2, fields.id.max = {count - 1})",
+            "CREATE SINK counts AS SELECT id, count(*) AS n FROM (SELECT id FROM every UNION ALL SELECT id FROM few) AS u GROUP BY id "
             "WITH (connector = 'blackhole', type = 'upsert', primary_key = 'id')",
         )
         server.wait_for("SELECT count(*) > 0 AND bool_and(ended) FROM thalweg.sources WHERE source = 'every'")
