@@ -2,16 +2,21 @@
 
 use super::ClientSession;
 use crate::database::query::Rows;
+use crate::pg_catalog::snapshot::CursorInfo;
 use crate::wire::session::{Outcome, ResultColumn, RowTag};
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use datafusion::scalar::ScalarValue;
 use futures::{FutureExt, StreamExt};
+use std::time::SystemTime;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 use thalweg_planner::statement::{CursorBody, Declare, FetchDirection};
 
 /// An open cursor. Rows that were passed are kept only if it can go back.
 pub struct Cursor {
+    /// The text that declared it.
+    statement: String,
+    created: SystemTime,
     columns: Vec<ResultColumn>,
     rows: Rows,
     /// Rows that have come: all of them if `scroll`, else those not given yet.
@@ -35,6 +40,17 @@ impl Cursor {
     /// The columns of its rows.
     pub fn columns(&self) -> &[ResultColumn] {
         &self.columns
+    }
+
+    /// Itself as a row of `pg_cursors`.
+    pub fn info(&self, name: &str) -> CursorInfo {
+        CursorInfo {
+            name: name.to_string(),
+            statement: self.statement.clone(),
+            is_holdable: self.hold,
+            is_scrollable: self.scroll,
+            created: self.created.into(),
+        }
     }
 
     /// Brings rows in until the buffer has `wanted` of them, or there are no more (for now, if they never end).
@@ -142,7 +158,7 @@ impl Cursor {
 }
 
 impl ClientSession {
-    pub(super) async fn declare(&mut self, declare: &Declare, params: &[ScalarValue]) -> SqlResult<Outcome> {
+    pub(super) async fn declare(&mut self, declare: &Declare, params: &[ScalarValue], text: &str) -> SqlResult<Outcome> {
         if !self.in_block() && !declare.hold && !self.together {
             return Err(SqlError::new(SqlState::NoActiveSqlTransaction, "DECLARE CURSOR can only be used in transaction blocks"));
         }
@@ -161,6 +177,8 @@ impl ClientSession {
             }
         };
         let cursor = Cursor {
+            statement: text.to_string(),
+            created: SystemTime::now(),
             columns,
             rows,
             buffer: vec![],
