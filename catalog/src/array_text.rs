@@ -2,14 +2,65 @@
 
 use crate::error::{SqlError, SqlResult, SqlState};
 
+/// The most dimensions that an array may have.
+pub const DIMENSIONS_MAX: usize = 6;
+
+/// A part of an array's text form.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// A NULL.
+    Null,
+    /// A value's text.
+    Value(String),
+    /// A sub-array's text.
+    Array(String),
+}
+
+/// How many dimensions an array's text form says that it has, at least 1: as many as there are braces in front.
+///
+/// # Errors
+/// `54000` for more than [`DIMENSIONS_MAX`].
+pub fn dimensions(text: &str) -> SqlResult<usize> {
+    let braces = text.chars().filter(|c| !c.is_ascii_whitespace()).take_while(|c| *c == '{').count();
+    check_dimensions(braces)?;
+    Ok(braces.max(1))
+}
+
+/// # Errors
+/// `54000` for more than [`DIMENSIONS_MAX`].
+pub fn check_dimensions(count: usize) -> SqlResult<()> {
+    if count <= DIMENSIONS_MAX {
+        return Ok(());
+    }
+    let message = format!("number of array dimensions ({count}) exceeds the maximum allowed ({DIMENSIONS_MAX})");
+    Err(SqlError::new(SqlState::ProgramLimitExceeded, message))
+}
+
+/// `22P02`: a text that is no array's.
+pub fn malformed(text: &str, detail: &str) -> SqlError {
+    SqlError::new(SqlState::InvalidTextRepresentation, format!("malformed array literal: \"{text}\"")).with_detail(detail)
+}
+
+/// `22P02`: an array's text whose sub-arrays differ in length or depth.
+pub fn uneven(text: &str) -> SqlError {
+    malformed(text, "Multidimensional arrays must have sub-arrays with matching dimensions.")
+}
+
 /// An array's text form taken apart: its elements in order, NULLs as none, sub-arrays as their own text.
 pub fn elements(text: &str) -> SqlResult<Vec<Option<String>>> {
-    let malformed = |detail: &str| {
-        SqlError::new(SqlState::InvalidTextRepresentation, format!("malformed array literal: \"{text}\"")).with_detail(detail)
+    let element = |part| match part {
+        Part::Null => None,
+        Part::Value(text) | Part::Array(text) => Some(text),
     };
+    Ok(parts(text)?.into_iter().map(element).collect())
+}
+
+/// An array's text form taken apart into its elements in order.
+pub fn parts(text: &str) -> SqlResult<Vec<Part>> {
+    let malformed = |detail: &str| malformed(text, detail);
     let trimmed = text.trim();
     let inner = trimmed.strip_prefix('{').ok_or_else(|| malformed("Array value must start with \"{\"."))?;
-    let mut elements = vec![];
+    let mut parts = vec![];
     let mut chars = inner.char_indices().peekable();
     let skip_blanks = |chars: &mut Chars| {
         while chars.next_if(|(_, c)| c.is_ascii_whitespace()).is_some() {}
@@ -20,18 +71,20 @@ pub fn elements(text: &str) -> SqlResult<Vec<Option<String>>> {
     }
     loop {
         skip_blanks(&mut chars);
-        elements.push(match chars.peek().copied() {
-            Some((start, '{')) => Some(sub_array(inner, start, &mut chars).ok_or_else(|| malformed("Unexpected end of input."))?),
-            Some((_, '"')) => Some(quoted(&mut chars).ok_or_else(|| malformed("Unexpected end of input."))?),
+        parts.push(match chars.peek().copied() {
+            Some((start, '{')) => {
+                Part::Array(sub_array(inner, start, &mut chars).ok_or_else(|| malformed("Unexpected end of input."))?)
+            }
+            Some((_, '"')) => Part::Value(quoted(&mut chars).ok_or_else(|| malformed("Unexpected end of input."))?),
             _ => {
                 let element = unquoted(&mut chars).ok_or_else(|| malformed("Unexpected array element."))?;
-                if element.eq_ignore_ascii_case("null") { None } else { Some(element) }
+                if element.eq_ignore_ascii_case("null") { Part::Null } else { Part::Value(element) }
             }
         });
         skip_blanks(&mut chars);
         match chars.next() {
             Some((_, ',')) => {}
-            Some((at, '}')) if inner[at + 1..].trim().is_empty() => return Ok(elements),
+            Some((at, '}')) if inner[at + 1..].trim().is_empty() => return Ok(parts),
             Some(_) => return Err(malformed("Unexpected array element.")),
             None => return Err(malformed("Unexpected end of input.")),
         }

@@ -92,6 +92,9 @@ const SYSTEM_NUMBER: [&str; 6] = ["oid", "regclass", "xid", "cid", "xid8", "int2
 /// `42704` for a name that is no type, `0A000` for types that are not there, `22023` for modifiers out of bounds.
 pub fn sql_type(data_type: &ast::DataType) -> SqlResult<SqlType> {
     use ast::DataType as T;
+    if let Some(plain) = unquoted(data_type) {
+        return sql_type(&plain);
+    }
     Ok(match data_type {
         T::Bool | T::Boolean => SqlType::Boolean,
         T::SmallInt(_) | T::Int2(_) => SqlType::Int2,
@@ -116,6 +119,15 @@ pub fn sql_type(data_type: &ast::DataType) -> SqlResult<SqlType> {
         T::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::Time,
         T::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::Timestamp,
         T::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => SqlType::TimestampTz,
+        T::Interval { fields: Some(_), .. } => {
+            return Err(SqlError::unsupported(format!("type {} is not supported", data_type.to_string().to_lowercase()))
+                .with_hint("Intervals have all fields."));
+        }
+        T::Interval { precision: Some(digits), .. } if *digits < 6 => {
+            return Err(SqlError::unsupported(format!("type {} is not supported", data_type.to_string().to_lowercase()))
+                .with_detail("Intervals keep microseconds.")
+                .with_hint("Leave the number of digits out; a cast to the type rounds."));
+        }
         T::Interval { .. } => SqlType::Interval,
         T::Uuid => SqlType::Uuid,
         T::JSON => SqlType::Json,
@@ -178,8 +190,42 @@ pub(crate) fn whole_type(data_type: &ast::DataType) -> ast::DataType {
     match data_type {
         ast::DataType::Time(_, zone) => ast::DataType::Time(None, *zone),
         ast::DataType::Timestamp(_, zone) => ast::DataType::Timestamp(None, *zone),
+        ast::DataType::Interval { fields, .. } => ast::DataType::Interval { fields: fields.clone(), precision: None },
         other => other.clone(),
     }
+}
+
+/// The type that a name in quotes stands for: in quotes only Postgres's own names are names of types, such as `"int4"`. None for any
+/// other type.
+pub(crate) fn unquoted(data_type: &ast::DataType) -> Option<ast::DataType> {
+    use ast::DataType as T;
+    if let T::Array(ArrayElemTypeDef::SquareBracket(item, size)) = data_type {
+        return Some(T::Array(ArrayElemTypeDef::SquareBracket(Box::new(unquoted(item)?), *size)));
+    }
+    let T::Custom(name, modifiers) = data_type else { return None };
+    let ident =
+        name.0.last().and_then(|part| part.as_ident()).filter(|ident| ident.quote_style.is_some() && modifiers.is_empty())?;
+    Some(match ident.value.as_str() {
+        "bool" => T::Boolean,
+        "int2" => T::Int2(None),
+        "int4" => T::Int4(None),
+        "int8" => T::Int8(None),
+        "float4" => T::Float4,
+        "float8" => T::Float8,
+        "numeric" => T::Numeric(ExactNumberInfo::None),
+        "text" => T::Text,
+        "varchar" => T::Varchar(None),
+        "bytea" => T::Bytea,
+        "date" => T::Date,
+        "time" => T::Time(None, TimezoneInfo::None),
+        "timestamp" => T::Timestamp(None, TimezoneInfo::None),
+        "timestamptz" => T::Timestamp(None, TimezoneInfo::Tz),
+        "interval" => T::Interval { fields: None, precision: None },
+        "uuid" => T::Uuid,
+        "json" => T::JSON,
+        "jsonb" => T::JSONB,
+        _ => return None,
+    })
 }
 
 /// The name of a type as Postgres names a column after it: `int4`, `varchar`, ….

@@ -11,6 +11,22 @@ pub const POSTGRES_EPOCH_US: i64 = POSTGRES_EPOCH_DAYS as i64 * DAY_US;
 /// Microseconds of a day.
 pub const DAY_US: i64 = 86_400_000_000;
 
+/// The first day that dates and timestamps reach, as in Postgres: 4714-11-24 BC, the first Julian day.
+pub const DATE_DAYS_MIN: i64 = -2_440_588;
+
+/// The last day that dates and timestamps reach, 294246-12-31: 64 bits count microseconds from 1970 to little beyond.
+pub const DATE_DAYS_MAX: i64 = 106_751_981;
+
+/// Whether a day is one that dates reach.
+pub fn is_date(days: i64) -> bool {
+    (DATE_DAYS_MIN..=DATE_DAYS_MAX).contains(&days)
+}
+
+/// Whether a moment, in microseconds since 1970, is one that timestamps reach.
+pub fn is_timestamp(us: i64) -> bool {
+    is_date(us.div_euclid(DAY_US))
+}
+
 /// The year, month and day that is so many days after 1970-01-01. Year 0 is 1 BC.
 ///
 /// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms": eras of 400 years that begin in March.

@@ -1,7 +1,7 @@
 //! Dates, times and intervals, read from text: ISO 8601 and what Postgres prints; of other notations the common ones.
 
 use super::SessionTimeZone;
-use super::calendar::{DAY_US, days_in_month, days_of_civil, to_chrono};
+use super::calendar::{DAY_US, days_in_month, days_of_civil, is_date, is_timestamp, to_chrono};
 use arrow::datatypes::IntervalMonthDayNano;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 
@@ -13,6 +13,16 @@ fn field_overflow(text: &str) -> SqlError {
     SqlError::new(SqlState::DatetimeFieldOverflow, format!("date/time field value out of range: \"{text}\""))
 }
 
+/// `0A000`: calendars and watermarks have no infinity.
+pub fn infinite(type_name: &str) -> SqlError {
+    SqlError::unsupported(format!("an infinite {type_name} is not supported"))
+}
+
+/// A date or timestamp that no calendar lacks, but that its type does not reach.
+fn beyond(type_name: &str, text: &str) -> SqlError {
+    SqlError::new(SqlState::DatetimeFieldOverflow, format!("{type_name} out of range: \"{text}\""))
+}
+
 const MONTHS: [&str; 12] =
     ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"];
 
@@ -20,7 +30,7 @@ const MONTHS: [&str; 12] =
 pub fn date(text: &str) -> SqlResult<i32> {
     // Like Postgres, takes a timestamp's text too and drops its time.
     let days = timestamp_parts("date", text)?.days;
-    i32::try_from(days).map_err(|_| field_overflow(text))
+    i32::try_from(days).ok().filter(|days| is_date(i64::from(*days))).ok_or_else(|| beyond("date", text))
 }
 
 /// Reads a `time`: microseconds since midnight.
@@ -37,14 +47,15 @@ pub fn time(text: &str) -> SqlResult<i64> {
 /// Reads a `timestamp`: microseconds since 1970. A zone in the text doesn't count.
 pub fn timestamp(text: &str) -> SqlResult<i64> {
     let parts = timestamp_parts("timestamp", text)?;
-    parts.days.checked_mul(DAY_US).and_then(|us| us.checked_add(parts.us)).ok_or_else(|| field_overflow(text))
+    let us = parts.days.checked_mul(DAY_US).and_then(|us| us.checked_add(parts.us));
+    us.filter(|us| is_timestamp(*us)).ok_or_else(|| beyond("timestamp", text))
 }
 
 /// Reads a `timestamptz`: microseconds since 1970 UTC. Without a zone in the text, that of the session counts.
 pub fn timestamptz(text: &str, zone: &SessionTimeZone) -> SqlResult<i64> {
     const NAME: &str = "timestamp with time zone";
     let parts = timestamp_parts(NAME, text)?;
-    let local = parts.days.checked_mul(DAY_US).and_then(|us| us.checked_add(parts.us)).ok_or_else(|| field_overflow(text))?;
+    let local = parts.days.checked_mul(DAY_US).and_then(|us| us.checked_add(parts.us)).ok_or_else(|| beyond(NAME, text))?;
     let offset = match parts.zone.as_deref() {
         None => zone.offset_of_local(&to_chrono(local)),
         Some(written) => match fixed_offset(written) {
@@ -54,7 +65,7 @@ pub fn timestamptz(text: &str, zone: &SessionTimeZone) -> SqlResult<i64> {
                 .offset_of_local(&to_chrono(local)),
         },
     };
-    local.checked_sub(i64::from(offset) * 1_000_000).ok_or_else(|| field_overflow(text))
+    local.checked_sub(i64::from(offset) * 1_000_000).filter(|us| is_timestamp(*us)).ok_or_else(|| beyond(NAME, text))
 }
 
 /// A timestamp's parts: its day, its time, and what stands for a zone.
@@ -70,7 +81,7 @@ fn timestamp_parts(type_name: &str, text: &str) -> SqlResult<TimestampParts> {
     match lower.as_str() {
         "epoch" => return Ok(TimestampParts { days: 0, us: 0, zone: Some("+00".to_string()) }),
         "infinity" | "-infinity" | "+infinity" => {
-            return Err(SqlError::unsupported(format!("an infinite {type_name} is not supported")));
+            return Err(infinite(type_name));
         }
         _ => {}
     }
@@ -109,7 +120,7 @@ fn leading_date(text: &str, before_christ: bool) -> Option<(Option<i64>, &str)> 
     let (date, rest) = text.split_at(end);
     let (year, month, day) = date_fields(date)?;
     let year = if before_christ { 1 - year } else { year };
-    let valid = (1..=12).contains(&month) && day >= 1 && day <= days_in_month(year, month) && year.abs() < 300_000;
+    let valid = (1..=12).contains(&month) && day >= 1 && day <= days_in_month(year, month) && year.abs() < 1_000_000;
     Some((valid.then(|| days_of_civil(year, month, day)), rest))
 }
 
@@ -192,9 +203,9 @@ fn clock_us(text: &str) -> Option<Option<i64>> {
         }
         hours = hours % 12 + half;
     }
-    let us = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + fraction;
-    let valid = (0..=24).contains(&hours) && (0..60).contains(&minutes) && (0..=60).contains(&seconds) && us <= DAY_US;
-    Some(valid.then_some(us))
+    let valid = (0..=24).contains(&hours) && (0..60).contains(&minutes) && (0..=60).contains(&seconds);
+    let us = || ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + fraction;
+    Some(valid.then(us).filter(|us| *us <= DAY_US))
 }
 
 /// The digits after a point as microseconds, rounded.
@@ -232,7 +243,7 @@ fn fixed_offset(text: &str) -> Option<i32> {
         _ => return None,
     };
     let (h, m, s): (i32, i32, i32) = (h.parse().ok()?, m.parse().ok()?, s.parse().ok()?);
-    (h <= 15 && m < 60 && s < 60).then_some(sign * (h * 3600 + m * 60 + s))
+    (h <= 15 && m < 60 && s < 60).then(|| sign * (h * 3600 + m * 60 + s))
 }
 
 /// The parts of an interval while it is read, exact in the units that Postgres keeps.
@@ -272,6 +283,9 @@ impl IntervalParts {
         }
         let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
         let fraction: f64 = if fraction.is_empty() { 0.0 } else { format!("0.{fraction}").parse().ok()? };
+        if whole < 0 {
+            return None;
+        }
         let sign = if negative { -1 } else { 1 };
         let unit_us = |us: i128| i128::from(whole) * us + (fraction * us as f64).round() as i128;
         let (mut months, mut days, mut us) = (0i64, 0i64, 0i128);
@@ -284,7 +298,7 @@ impl IntervalParts {
             "d" | "day" | "days" => (days, us) = (whole, (fraction * DAY_US as f64).round() as i128),
             "w" | "week" | "weeks" => {
                 let fraction_days = fraction * 7.0;
-                days = whole.checked_mul(7)? + fraction_days.trunc() as i64;
+                days = whole.checked_mul(7)?.checked_add(fraction_days.trunc() as i64)?;
                 us = (fraction_days.fract() * DAY_US as f64).round() as i128;
             }
             "mon" | "mons" | "month" | "months" => {
@@ -292,7 +306,9 @@ impl IntervalParts {
                 (months, days) = (whole, fraction_days.trunc() as i64);
                 us = (fraction_days.fract() * DAY_US as f64).round() as i128;
             }
-            "y" | "yr" | "yrs" | "year" | "years" => months = whole.checked_mul(12)? + (fraction * 12.0).round() as i64,
+            "y" | "yr" | "yrs" | "year" | "years" => {
+                months = whole.checked_mul(12)?.checked_add((fraction * 12.0).round() as i64)?;
+            }
             "decade" | "decades" => months = whole.checked_mul(120)?,
             "century" | "centuries" => months = whole.checked_mul(1_200)?,
             "millennium" | "millennia" => months = whole.checked_mul(12_000)?,
@@ -354,7 +370,8 @@ fn interval_words(text: &str) -> Option<IntervalParts> {
             at += 1;
         } else if let Some((years, months)) = word.trim_start_matches(['+', '-']).split_once('-') {
             let total = years.parse::<i64>().ok()?.checked_mul(12)?.checked_add(months.parse().ok()?)?;
-            parts.months = parts.months.checked_add(if word.starts_with('-') { -total } else { total })?;
+            let total = if word.starts_with('-') { total.checked_neg()? } else { total };
+            parts.months = parts.months.checked_add(total)?;
         } else {
             // A bare number is days before a time, else seconds.
             let unit = if words.get(at + 1).is_some_and(|next| next.contains(':')) { "day" } else { "second" };
@@ -363,7 +380,7 @@ fn interval_words(text: &str) -> Option<IntervalParts> {
         at += 1;
     }
     if ago {
-        parts = IntervalParts { months: -parts.months, days: -parts.days, us: -parts.us };
+        parts = IntervalParts { months: parts.months.checked_neg()?, days: parts.days.checked_neg()?, us: -parts.us };
     }
     Some(parts)
 }

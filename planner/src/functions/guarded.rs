@@ -131,11 +131,15 @@ fn power(args: &[ArrayRef]) -> Result<()> {
 }
 
 fn characters(codes: &ArrayRef) -> Result<()> {
-    match whole(codes)?.iter().flatten().find(|code| *code <= 0) {
-        Some(0) => Err(error(SqlError::new(SqlState::ProgramLimitExceeded, "null character not permitted"))),
-        Some(_) => Err(error(SqlError::new(SqlState::ProgramLimitExceeded, "character number must be positive"))),
-        None => Ok(()),
-    }
+    let is_none = |code: &i64| *code == 0 || u32::try_from(*code).ok().and_then(char::from_u32).is_none();
+    let Some(code) = whole(codes)?.iter().flatten().find(is_none) else { return Ok(()) };
+    let message = match code {
+        0 => "null character not permitted".to_string(),
+        ..0 => "character number must be positive".to_string(),
+        0xD800..0xE000 => format!("requested character not valid for encoding: {code}"),
+        _ => format!("requested character too large for encoding: {code}"),
+    };
+    Err(error(SqlError::new(SqlState::ProgramLimitExceeded, message)))
 }
 
 fn repeated(args: &[ArrayRef]) -> Result<()> {

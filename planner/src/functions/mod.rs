@@ -3,6 +3,7 @@
 pub(crate) mod arithmetic;
 pub mod assign;
 pub(crate) mod denied;
+pub(crate) mod extract;
 mod guarded;
 pub(crate) mod interval;
 pub(crate) mod json;
@@ -41,6 +42,7 @@ pub(crate) fn register(state: &mut SessionState) {
         arithmetic::functions(),
         text::functions(),
         time_zone::functions(),
+        extract::functions(),
         to_char::functions(),
         now::functions(),
         pattern::functions(),

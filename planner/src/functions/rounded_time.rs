@@ -1,9 +1,12 @@
 //! `rounded_time(time, digits)`: a time with so many digits behind the seconds' point, rounded as casts to `timestamp(p)`,
-//! `timestamptz(p)` and `time(p)` do.
+//! `timestamptz(p)`, `time(p)` and `interval(p)` do.
 
 use super::error;
 use arrow::array::{ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{
+    DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit,
+    TimestampMicrosecondType,
+};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use std::any::Any;
@@ -37,9 +40,8 @@ impl ScalarUDFImpl for RoundedTime {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            [time @ (DataType::Timestamp(TimeUnit::Microsecond, _) | DataType::Time64(TimeUnit::Microsecond)), _] => {
-                Ok(time.clone())
-            }
+            [time @ (DataType::Timestamp(TimeUnit::Microsecond, _) | DataType::Time64(TimeUnit::Microsecond)), _]
+            | [time @ DataType::Interval(IntervalUnit::MonthDayNano), _] => Ok(time.clone()),
             _ => super::wrong_types(self.name(), types),
         }
     }
@@ -59,6 +61,13 @@ impl ScalarUDFImpl for RoundedTime {
             DataType::Time64(_) => {
                 let times = times.as_primitive::<Time64MicrosecondType>();
                 Arc::new(times.unary::<_, Time64MicrosecondType>(|us| rounded(us, unit)))
+            }
+            DataType::Interval(_) => {
+                let values = times.as_primitive::<IntervalMonthDayNanoType>();
+                Arc::new(values.unary::<_, IntervalMonthDayNanoType>(|value| IntervalMonthDayNano {
+                    nanoseconds: rounded(value.nanoseconds / 1000, unit) * 1000,
+                    ..value
+                }))
             }
             kind => Arc::new(
                 times

@@ -107,6 +107,12 @@ impl LogicalPlanner {
             }
             declared[place].get_or_insert(written);
         }
+        // What is known already must not be guessed: `date + $1` would look for a date.
+        let used = rewrite::parameter_places(query).last().map_or(0, |last| last + 1);
+        if used > 0 && declared.len() >= used && declared.iter().all(Option::is_some) {
+            let types: Vec<SqlType> = declared.into_iter().flatten().collect();
+            return Ok((self.plan_query(query, scope, &types)?, types));
+        }
         let loose = self.plan_query(query, scope, &[])?;
         let types = parameter_types(&loose.plan, &declared)?;
         if types.is_empty() {

@@ -8,6 +8,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::scalar::ScalarValue;
 use std::collections::HashMap;
+use std::sync::Arc;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
 
 /// The most parameters that the protocol can carry.
@@ -106,12 +107,34 @@ pub fn substitute_parameters(plan: LogicalPlan, values: &[ScalarValue]) -> SqlRe
     }
 }
 
+/// A cast of a parameter that would take from it what the written type says nothing of: a number's decimal places, the dimensions
+/// of an array. As one that keeps them; none for any other.
+fn kept_whole(cast: &Cast) -> Option<Cast> {
+    let Expr::Cast(value) = cast.expr.as_ref() else { return None };
+    let Expr::Literal(..) = value.expr.as_ref() else { return None };
+    if let (DataType::Decimal128(..), true) = (&value.data_type, cast.data_type == SqlType::Numeric(None).to_arrow()) {
+        return Some(value.clone());
+    }
+    let (DataType::List(wanted), DataType::List(found)) = (&cast.data_type, &value.data_type) else { return None };
+    let mut target = cast.data_type.clone();
+    let mut inner = found.data_type();
+    while let DataType::List(deeper) = inner {
+        target = DataType::List(Arc::new(wanted.as_ref().clone().with_data_type(target)));
+        inner = deeper.data_type();
+    }
+    let is_flat = !matches!(wanted.data_type(), DataType::List(_));
+    (is_flat && target != cast.data_type).then(|| Cast::new(cast.expr.clone(), target))
+}
+
 fn replace(
     expr: Expr,
     values: &[ScalarValue],
     is_limit: bool,
     missing: &mut Option<SqlError>,
 ) -> datafusion::common::Result<Transformed<Expr>> {
+    if let Expr::Cast(cast) = &expr {
+        return Ok(kept_whole(cast).map_or_else(|| Transformed::no(expr), |cast| Transformed::yes(Expr::Cast(cast))));
+    }
     let Expr::Placeholder(placeholder) = &expr else { return Ok(Transformed::no(expr)) };
     let value = match parameter_index(&placeholder.id) {
         Ok(index) => values.get(index),

@@ -97,7 +97,7 @@ fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
         .filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF))
         .map(|t| TokenWithSpan { span: Span::new(at(place(t.span.start)), at(place(t.span.end))), token: t.token })
         .collect();
-    Ok(without_flink_table(tokens))
+    Ok(crate::rewrite::with_marks(without_flink_table(tokens)))
 }
 
 /// Flink writes `TABLE(TUMBLE(TABLE t, …))`; without the inner `TABLE` it is a function call like any other.

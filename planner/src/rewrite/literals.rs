@@ -1,9 +1,9 @@
 //! Literals that DataFusion reads otherwise: array texts in casts, and numbers with an exponent.
 
 use super::null;
-use crate::types::sql_type;
 use datafusion::sql::sqlparser::ast::{self, Array, ArrayElemTypeDef, DataType, Expr, Value};
-use thalweg_catalog::{SqlError, SqlResult, SqlState, array_text};
+use thalweg_catalog::array_text::{self, Part};
+use thalweg_catalog::{SqlError, SqlResult, SqlState};
 
 /// The most digits of a numeric.
 const DIGITS_MAX: i64 = 38;
@@ -13,7 +13,7 @@ pub(super) fn array(inner: &Expr, data_type: &DataType) -> SqlResult<Option<Expr
     let (Some(text), DataType::Array(ArrayElemTypeDef::SquareBracket(item, _))) = (text_of(inner), data_type) else {
         return Ok(None);
     };
-    let array = array_of(text, item)?;
+    let array = array_of(text, innermost(item), array_text::DIMENSIONS_MAX)?;
     // The type says nothing of further dimensions.
     let is_nested = matches!(&array, Expr::Array(Array { elem, .. }) if elem.iter().any(|e| matches!(e, Expr::Array(_))));
     Ok(Some(if is_nested { array } else { cast(array, data_type.clone()) }))
@@ -33,19 +33,41 @@ pub(super) fn sized(inner: &Expr, data_type: &DataType) -> Option<DataType> {
     (are_digits && fits).then_some(DataType::Numeric(Size::PrecisionAndScale(DIGITS_MAX as u64, fraction.len() as i64)))
 }
 
-fn array_of(text: &str, item: &DataType) -> SqlResult<Expr> {
-    let elements = array_text::elements(text)?.into_iter().map(|element| match element {
-        None => Ok(null()),
-        Some(inner) if inner.starts_with('{') && sql_type(item).is_ok_and(|t| !keeps_braces(&t)) => array_of(&inner, item),
-        Some(inner) => Ok(cast(string(&inner), item.clone())),
-    });
-    Ok(Expr::Array(Array { elem: elements.collect::<SqlResult<_>>()?, named: true }))
+fn innermost(item: &DataType) -> &DataType {
+    match item {
+        DataType::Array(ArrayElemTypeDef::SquareBracket(inner, _)) => innermost(inner),
+        other => other,
+    }
 }
 
-/// Whether a value of the type may begin with a brace itself, so that it tells nothing of a further dimension.
-fn keeps_braces(item: &thalweg_catalog::SqlType) -> bool {
-    use thalweg_catalog::SqlType as T;
-    matches!(item, T::Text | T::Varchar(_) | T::Char(_) | T::Json | T::Jsonb | T::Uuid | T::Bytea)
+/// `depth` is how many dimensions there may be.
+fn array_of(text: &str, item: &DataType, depth: usize) -> SqlResult<Expr> {
+    if depth == 0 {
+        array_text::check_dimensions(array_text::DIMENSIONS_MAX + 1)?;
+    }
+    let parts = array_text::parts(text)?;
+    let arrays = parts.iter().filter(|part| matches!(part, Part::Array(_))).count();
+    if arrays > 0 && arrays < parts.len() {
+        return Err(array_text::uneven(text));
+    }
+    let elements = parts.into_iter().map(|part| match part {
+        Part::Null => Ok(null()),
+        Part::Array(inner) => array_of(&inner, item, depth - 1),
+        Part::Value(value) => Ok(cast(string(&value), item.clone())),
+    });
+    let elements = elements.collect::<SqlResult<Vec<_>>>()?;
+    if !elements.windows(2).all(|pair| length(&pair[0]) == length(&pair[1])) {
+        return Err(array_text::uneven(text));
+    }
+    Ok(Expr::Array(Array { elem: elements, named: true }))
+}
+
+/// The lengths of an array's dimensions; none of what is no array.
+fn length(expr: &Expr) -> Vec<usize> {
+    match expr {
+        Expr::Array(Array { elem, .. }) => std::iter::once(elem.len()).chain(elem.first().into_iter().flat_map(length)).collect(),
+        _ => vec![],
+    }
 }
 
 /// A number with an exponent, written out; beyond what a numeric holds, as a double. None for any other.
@@ -74,6 +96,31 @@ pub(super) fn number(text: &str) -> SqlResult<Option<Expr>> {
     }
     let size = ast::ExactNumberInfo::PrecisionAndScale((before + after) as u64, after);
     Ok(Some(cast(string(&plain), DataType::Numeric(size))))
+}
+
+/// Whole numbers in `VALUES` as integers where something else stands above or below them that tells a column's type: beside a cast to
+/// `integer` they would make it a bigint.
+pub(super) fn narrow_values(values: &mut ast::Values) {
+    let columns = values.rows.iter().map(Vec::len).min().unwrap_or(0);
+    for place in 0..columns {
+        let is_mixed = values.rows.iter().any(|row| matches!(&row[place], Expr::Cast { .. } | Expr::Nested(_)));
+        if !is_mixed {
+            continue;
+        }
+        for cell in values.rows.iter_mut().map(|row| &mut row[place]).filter(|cell| is_integer(cell)) {
+            let number = std::mem::replace(cell, null());
+            *cell = cast(number, DataType::Integer(None));
+        }
+    }
+}
+
+/// Whether an expression is a number that an integer holds.
+fn is_integer(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => matches!(&value.value, Value::Number(text, _) if text.parse::<i32>().is_ok()),
+        Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => is_integer(expr),
+        _ => false,
+    }
 }
 
 /// `INTERVAL '1 day 02:00:00'` as a cast: DataFusion reads no times of day in intervals. None for what it reads itself.

@@ -1,9 +1,11 @@
 //! Changes to a query's syntax tree before its names are looked up: what Postgres means where DataFusion would do otherwise.
 //!
-//! `names` gives every output column the name that Postgres gives it, `windows` turns `TUMBLE` and `HOP` into subqueries,
+//! `empty` reads select lists without columns, `names` gives every output column the name that Postgres gives it, `windows` turns `TUMBLE` and `HOP` into subqueries,
 //! `precedence` regroups what the parser grouped wrongly, `refused` stops on clauses that would be read and then ignored, and the visitor here does small replacements.
 
+mod empty;
 mod literals;
+mod modifiers;
 mod names;
 mod parameters;
 mod precedence;
@@ -12,7 +14,7 @@ mod series;
 mod windows;
 
 use crate::errors::span_position;
-use crate::functions::system_type;
+use crate::functions::{extract, system_type};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, Ident, ObjectName, ObjectNamePart, Query, SelectItem, Spanned, TableFactor, VisitMut, VisitorMut,
@@ -20,10 +22,12 @@ use datafusion::sql::sqlparser::ast::{
 use std::ops::ControlFlow;
 use thalweg_catalog::{SqlError, SqlResult, SqlType};
 
+pub(crate) use empty::with_marks;
 pub(crate) use literals::{cast, text_of};
+pub use modifiers::written_modifiers;
 pub use names::{HIDDEN_SUFFIX, visible_name};
-pub use parameters::written_parameter_oids;
 pub(crate) use parameters::written_parameter_types;
+pub use parameters::{parameter_places, written_parameter_oids};
 pub use windows::interval_micros;
 
 /// Digits behind the seconds' point that times have: microseconds.
@@ -57,6 +61,10 @@ impl VisitorMut for Rewriter {
     type Break = Box<SqlError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        empty::take_marks(&mut query.body);
+        if let ast::SetExpr::Values(values) = query.body.as_mut() {
+            literals::narrow_values(values);
+        }
         refused::check_query(query)
             .and_then(|()| names::name_outputs(query))
             .map_or_else(|e| ControlFlow::Break(Box::new(e)), ControlFlow::Continue)
@@ -64,6 +72,8 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
         series::name_column(factor);
+        series::spread_parameters(factor);
+        series::call_in_query(factor);
         refused::check_table_factor(factor)
             .and_then(|()| windows::rewrite(factor))
             .map_or_else(|e| ControlFlow::Break(Box::new(e)), ControlFlow::Continue)
@@ -135,6 +145,11 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
             *expr = std::mem::replace(&mut **inner, null());
             rewrite_one(expr)
         }
+        Expr::Extract { field, expr: time, .. } => {
+            let field = literals::string(&field.to_string().to_lowercase());
+            *expr = call(extract::NAME, vec![field, std::mem::replace(&mut **time, null())]);
+            Ok(())
+        }
         Expr::AtTimeZone { timestamp, time_zone } => {
             let timestamp = std::mem::replace(&mut **timestamp, null());
             let zone = std::mem::replace(&mut **time_zone, null());
@@ -152,6 +167,12 @@ fn rewrite_cast(expr: &mut Expr) -> SqlResult<()> {
         strip_pg_catalog(name);
     }
     let position = span_position(inner.span());
+    if let Some(plain) = crate::types::unquoted(data_type) {
+        *data_type = plain;
+    }
+    if matches!(data_type, ast::DataType::Interval { fields: Some(_), .. }) {
+        crate::types::sql_type(data_type).map_err(|e| with_position(e, position))?;
+    }
     if let Some((name, carried)) = system_type::carried(data_type) {
         *data_type = carried;
         let cast = std::mem::replace(expr, null());
@@ -230,7 +251,8 @@ fn refuse_row(row: &Expr) -> SqlError {
 
 /// The digits behind the seconds' point that a type of times keeps, if they are fewer than all. The type keeps all then.
 fn fraction_digits(data_type: &mut ast::DataType) -> Option<i64> {
-    let (ast::DataType::Timestamp(digits, _) | ast::DataType::Time(digits, _)) = data_type else { return None };
+    use ast::DataType as T;
+    let (T::Timestamp(digits, _) | T::Time(digits, _) | T::Interval { precision: digits, .. }) = data_type else { return None };
     digits.take().filter(|digits| *digits < FRACTION_DIGITS_MAX).and_then(|digits| i64::try_from(digits).ok())
 }
 
@@ -344,6 +366,11 @@ pub(crate) fn wildcard() -> SelectItem {
 
 /// `SELECT projection FROM from WHERE selection`.
 pub(crate) fn select(projection: Vec<SelectItem>, from: TableFactor, selection: Option<Expr>) -> ast::Select {
+    ast::Select { from: vec![ast::TableWithJoins { relation: from, joins: vec![] }], selection, ..select_values(projection) }
+}
+
+/// `SELECT projection`.
+pub(crate) fn select_values(projection: Vec<SelectItem>) -> ast::Select {
     ast::Select {
         select_token: AttachedToken::empty(),
         optimizer_hint: None,
@@ -354,10 +381,10 @@ pub(crate) fn select(projection: Vec<SelectItem>, from: TableFactor, selection: 
         projection,
         exclude: None,
         into: None,
-        from: vec![ast::TableWithJoins { relation: from, joins: vec![] }],
+        from: vec![],
         lateral_views: vec![],
         prewhere: None,
-        selection,
+        selection: None,
         connect_by: vec![],
         group_by: ast::GroupByExpr::Expressions(vec![], vec![]),
         cluster_by: vec![],

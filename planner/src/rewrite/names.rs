@@ -3,12 +3,13 @@
 //! DataFusion wants the columns of a select list to have different names, and Postgres does not: a name that repeats
 //! carries a hidden suffix inside, which [`visible_name`] takes off where names are shown.
 
+use crate::errors::span_position;
 use crate::types::internal_name;
 use datafusion::sql::sqlparser::ast::{
     Expr, OrderBy, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TrimWhereField,
 };
 use std::collections::HashMap;
-use thalweg_catalog::SqlResult;
+use thalweg_catalog::{SqlError, SqlResult, SqlState};
 
 /// What stands between a repeated name and its number; no name that a user writes has it.
 pub const HIDDEN_SUFFIX: char = '\u{1}';
@@ -21,9 +22,44 @@ pub fn visible_name(name: &str) -> &str {
 /// Gives every unnamed output of the query's own `SELECT`s a name. Queries inside are visited on their own.
 pub(super) fn name_outputs(query: &mut Query) -> SqlResult<()> {
     name_recursive_columns(query);
+    check_order(query)?;
     name_body(&mut query.body);
     order_by_names(query);
     Ok(())
+}
+
+/// Refuses an order by a name that outputs have which compute different things.
+fn check_order(query: &Query) -> SqlResult<()> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return Ok(()) };
+    let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = query.order_by.as_ref() else { return Ok(()) };
+    let outputs = || {
+        select.projection.iter().filter_map(|item| match item {
+            SelectItem::UnnamedExpr(expr) => Some((output_name(expr), expr)),
+            SelectItem::ExprWithAlias { expr, alias } => Some((crate::parse_fold(alias).value, expr)),
+            _ => None,
+        })
+    };
+    for key in order {
+        let Expr::Identifier(ident) = &key.expr else { continue };
+        let wanted = crate::parse_fold(ident).value;
+        let mut found = outputs().filter(|(name, _)| *name == wanted).map(|(_, expr)| expr);
+        let Some(first) = found.next() else { continue };
+        if found.any(|other| !may_be_same(first, other)) {
+            let error = SqlError::new(SqlState::AmbiguousColumn, format!("ORDER BY \"{wanted}\" is ambiguous"));
+            return Err(error.at(span_position(ident.span).unwrap_or(1)));
+        }
+    }
+    Ok(())
+}
+
+/// Whether two outputs are the same, or may be: a column can be written with its relation or without.
+fn may_be_same(left: &Expr, right: &Expr) -> bool {
+    match (left, right) {
+        (Expr::Identifier(name), Expr::CompoundIdentifier(parts)) | (Expr::CompoundIdentifier(parts), Expr::Identifier(name)) => {
+            parts.last().is_some_and(|last| crate::parse_fold(last).value == crate::parse_fold(name).value)
+        }
+        _ => left == right,
+    }
 }
 
 /// The columns of a recursive common table expression have their names in its second term already, so they go to the first.

@@ -20,14 +20,13 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::scalar::ScalarValue;
 use futures::stream::{BoxStream, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use thalweg_catalog::{
     Catalog, CatalogObject, Column, Delta, Epoch, ObjectId, ObjectKind, Privileges, SqlError, SqlResult, SqlState, SqlType,
 };
 use thalweg_executor::Reading;
 use thalweg_planner::ast::{self, Expr, Value};
-use thalweg_planner::{LogicalPlanner, ReadRights, RelationSource, Scope, sql_error};
+use thalweg_planner::{LogicalPlanner, ReadRights, RelationSource, Scope, parameter_places, sql_error};
 
 /// The rows of a query as they come.
 pub type Rows = BoxStream<'static, SqlResult<RecordBatch>>;
@@ -192,7 +191,7 @@ impl Statement {
     pub fn plan(&self, query: &ast::Query, declared: &[Option<SqlType>]) -> SqlResult<(LogicalPlan, Vec<SqlType>)> {
         let relations = self.relation_source();
         let rewritten = &for_system(query, &self.catalog);
-        let declared = with_dropped(declared, &placeholders(query), &placeholders(rewritten));
+        let declared = with_dropped(declared, &parameter_places(query), &parameter_places(rewritten));
         let (bound, types) = self.planner.plan_with_parameters(rewritten, &self.scope(&relations), &declared)?;
         Ok((bound.plan, types))
     }
@@ -244,18 +243,6 @@ fn yielding(plan: Arc<dyn ExecutionPlan>) -> datafusion::error::Result<Arc<dyn E
         Ok(if is_amplifying { Transformed::yes(Arc::new(CooperativeExec::new(node)) as _) } else { Transformed::no(node) })
     })?;
     Ok(wrapped.data)
-}
-
-/// The places, from 0, of the parameters in a query.
-fn placeholders(query: &ast::Query) -> BTreeSet<usize> {
-    let mut places = BTreeSet::new();
-    let _ = ast::visit_expressions(query, |expr| {
-        if let ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Placeholder(name), .. }) = expr {
-            places.extend(name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok()).and_then(|n| n.checked_sub(1)));
-        }
-        ControlFlow::<()>::Continue(())
-    });
-    places
 }
 
 /// The declared types; a parameter that was left out when the query was made plannable may be anything.

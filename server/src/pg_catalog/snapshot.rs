@@ -2,6 +2,7 @@
 
 use crate::access::authority::Authority;
 use crate::access::gate::Gate;
+use crate::wire::activity::Doing;
 use crate::wire::connections::Connections;
 use crate::wire::session::TlsInfo;
 use chrono::{DateTime, Utc};
@@ -43,6 +44,8 @@ pub struct SystemSnapshot {
     pub activity: Vec<Activity>,
     /// The session's prepared statements.
     pub prepared: Vec<PreparedInfo>,
+    /// The session's cursors.
+    pub cursors: Vec<CursorInfo>,
     /// What `pg_notify` is called with: channels and payloads, for the session to send.
     pub notified: Arc<Mutex<Vec<(String, String)>>>,
     /// Where other connections are cancelled and ended.
@@ -175,6 +178,23 @@ pub struct PreparedInfo {
     pub parameter_types: Vec<u32>,
     /// Whether `PREPARE` made it.
     pub from_sql: bool,
+    /// When it was made.
+    pub since: DateTime<Utc>,
+}
+
+/// A cursor as `pg_cursors` has it.
+#[derive(Clone, Debug)]
+pub struct CursorInfo {
+    /// Its name.
+    pub name: String,
+    /// The text that declared it.
+    pub statement: String,
+    /// Whether it outlives its transaction.
+    pub is_holdable: bool,
+    /// Whether it can go back.
+    pub is_scrollable: bool,
+    /// When it was declared.
+    pub created: DateTime<Utc>,
 }
 
 /// A connection as `pg_stat_activity` has it.
@@ -194,10 +214,8 @@ pub struct Activity {
     pub tls: Option<TlsInfo>,
     /// When it connected.
     pub since: DateTime<Utc>,
-    /// `active`, `idle`, `idle in transaction`, ….
-    pub state: String,
-    /// The statement that runs, or ran last.
-    pub query: String,
+    /// What it does, or did last.
+    pub doing: Doing,
 }
 
 /// How large a kept relation is, about.

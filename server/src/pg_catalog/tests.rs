@@ -165,6 +165,7 @@ pub(crate) fn snapshot() -> Arc<SystemSnapshot> {
         }]),
         activity: vec![],
         prepared: vec![],
+        cursors: vec![],
         notified: Arc::default(),
         connections: None,
         sizes: BTreeMap::from([(16384, RelationSize { rows: 3, bytes: 20_000 })]),

@@ -3,12 +3,14 @@
 use super::ClientSession;
 use crate::database::query::Rows;
 use crate::database::storage_error;
+use crate::pg_catalog::snapshot::CursorInfo;
 use crate::wire::session::{Outcome, PortalAction, PortalUse, ResultColumn, RowTag};
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
 use datafusion::scalar::ScalarValue;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use std::sync::Arc;
+use std::time::SystemTime;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 use thalweg_planner::Statement;
 use thalweg_planner::statement::{CursorBody, Declare, FetchDirection};
@@ -24,6 +26,10 @@ const KEPT_BYTES_MAX: usize = 8 << 20;
 
 /// An open cursor, as its session knows it.
 pub struct OpenCursor {
+    /// The text that declared it.
+    statement: String,
+    created: SystemTime,
+    scroll: bool,
     columns: Vec<ResultColumn>,
     hold: bool,
     /// Whether the transaction that it was declared in goes on: even if held, it is gone if that is rolled back.
@@ -36,6 +42,17 @@ impl OpenCursor {
     /// The columns of its rows.
     pub fn columns(&self) -> &[ResultColumn] {
         &self.columns
+    }
+
+    /// Itself as a row of `pg_cursors`.
+    pub fn info(&self, name: &str) -> CursorInfo {
+        CursorInfo {
+            name: name.to_string(),
+            statement: self.statement.clone(),
+            is_holdable: self.hold,
+            is_scrollable: self.scroll,
+            created: self.created.into(),
+        }
     }
 }
 
@@ -209,7 +226,7 @@ fn rest(cursor: Arc<Mutex<Cursor>>, back: bool, left: usize) -> Rows {
 }
 
 impl ClientSession {
-    pub(super) async fn declare(&mut self, declare: &Declare, params: &[ScalarValue]) -> SqlResult<Outcome> {
+    pub(super) async fn declare(&mut self, declare: &Declare, params: &[ScalarValue], text: &str) -> SqlResult<Outcome> {
         if !self.in_block() && !declare.hold && !self.together {
             return Err(SqlError::new(SqlState::NoActiveSqlTransaction, "DECLARE CURSOR can only be used in transaction blocks"));
         }
@@ -238,7 +255,15 @@ impl ClientSession {
             endless,
         };
         let new = self.transaction.is_some();
-        let open = OpenCursor { columns, hold: declare.hold, new, cursor: Arc::new(Mutex::new(cursor)) };
+        let open = OpenCursor {
+            statement: text.to_string(),
+            created: SystemTime::now(),
+            scroll: declare.scroll == Some(true),
+            columns,
+            hold: declare.hold,
+            new,
+            cursor: Arc::new(Mutex::new(cursor)),
+        };
         self.cursors.insert(declare.name.value.clone(), open);
         Ok(Outcome::Tag("DECLARE CURSOR".into()))
     }

@@ -83,6 +83,8 @@ pub struct ClientSession {
     planning: Option<Planning>,
     /// Whether statements of the request commit together at its end.
     together: bool,
+    /// Whether the statement was sent in one string with others.
+    among_others: bool,
     /// The types that the parameters of the statement that runs were described with.
     param_types: Vec<Option<SqlType>>,
     /// Queries that it has described.
@@ -138,6 +140,7 @@ impl ClientSession {
             copied: Arc::default(),
             planning: None,
             together: false,
+            among_others: false,
             param_types: vec![],
             known: known::KnownQueries::default(),
             temporary: None,
@@ -275,7 +278,7 @@ impl ClientSession {
                 Ok(Outcome::Tag("SET".into()))
             }
             Statement::SetSessionCharacteristics(modes) => self.set_session_modes(modes),
-            Statement::Declare(declare) => self.declare(declare, &params).await,
+            Statement::Declare(declare) => self.declare(declare, &params, &parsed.text).await,
             Statement::Fetch { direction, cursor, move_only } => self.fetch(*direction, &cursor.value, *move_only).await,
             Statement::Close(name) => self.close(name.as_ref().map(|n| n.value.as_str())),
             Statement::Prepare { .. } => self.prepare(parsed).await,
@@ -336,6 +339,7 @@ impl Session for ClientSession {
     fn parse(&mut self, sql: &str) -> SqlResult<Vec<ParsedStatement>> {
         let statements = thalweg_planner::parse(sql)?;
         self.together = statements.len() > 1;
+        self.among_others = self.together;
         Ok(statements)
     }
 
@@ -400,8 +404,16 @@ impl Session for ClientSession {
         }
     }
 
+    fn meaning(&self) -> u64 {
+        self.database.catalog().version()
+    }
+
     fn prepared(&mut self) -> &mut PreparedStatements<ParsedStatement> {
         &mut self.prepared
+    }
+
+    fn close_cursor(&mut self, name: &str) {
+        self.cursors.remove(name);
     }
 
     fn cursor_columns(&self, name: &str) -> Option<Vec<ResultColumn>> {

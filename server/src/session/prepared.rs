@@ -1,8 +1,9 @@
 //! `PREPARE`, `EXECUTE` and `DEALLOCATE`.
 
 use super::ClientSession;
-use crate::wire::session::{Outcome, Prepared};
+use crate::wire::session::{Outcome, Prepared, Session};
 use std::sync::Arc;
+use std::time::SystemTime;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 use thalweg_planner::{ParsedStatement, Statement};
 
@@ -20,7 +21,14 @@ impl ClientSession {
         let inner = ParsedStatement { statement: (**statement).clone(), text: text.clone(), offset: 0 };
         let oids = types.iter().map(|t| Ok(thalweg_planner::types::sql_type(t)?.oid())).collect::<SqlResult<Vec<u32>>>()?;
         let description = self.describe_statement(&inner, &oids)?;
-        let kept = Prepared { statement: Some(inner), description, sql: parsed.text.clone(), from_sql: true };
+        let kept = Prepared {
+            statement: Some(Arc::new(inner)),
+            description,
+            sql: parsed.text.clone(),
+            from_sql: true,
+            meaning: self.meaning(),
+            since: SystemTime::now(),
+        };
         self.prepared.insert(name.value.clone(), kept);
         Ok(Outcome::Tag("PREPARE".into()))
     }
@@ -41,6 +49,11 @@ impl ClientSession {
     pub(super) async fn run_prepared(&mut self, name: &str, values: &[thalweg_planner::ast::Expr]) -> SqlResult<Outcome> {
         let prepared = self.prepared_for(name, values)?;
         let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
+        let meaning = self.meaning();
+        if prepared.meaning != meaning {
+            let description = self.describe_statement(statement, &prepared.description.params)?;
+            self.prepared.insert(name, prepared.described_anew(description, meaning)?);
+        }
         let params = self.constants(values, &prepared.description.params).await?;
         self.param_types = super::declared_types(&prepared.description.params);
         Box::pin(self.dispatch(statement, params, &prepared.description.params)).await

@@ -21,11 +21,20 @@ pub fn plan_columns(columns: &[Column], plan: &LogicalPlan) -> Vec<ResultColumn>
     if oids.len() != columns.len() {
         return result_columns(columns);
     }
+    let with_items = |(place, column): (usize, ResultColumn)| match &column.sql_type {
+        SqlType::Array(item) if **item == SqlType::Text => match system_types::item_type(plan, place) {
+            Some(item @ (SqlType::Uuid | SqlType::Json | SqlType::Jsonb)) => {
+                ResultColumn::new(column.name, SqlType::Array(Box::new(item)))
+            }
+            _ => column,
+        },
+        _ => column,
+    };
     let typed = |(column, oid): (ResultColumn, Option<u32>)| match oid {
         Some(oid) => ResultColumn { type_oid: oid, ..column },
         None => column,
     };
-    result_columns(columns).into_iter().zip(oids).map(typed).collect()
+    result_columns(columns).into_iter().enumerate().map(with_items).zip(oids).map(typed).collect()
 }
 
 fn folded(ident: &ast::Ident) -> String {
@@ -74,8 +83,16 @@ impl ClientSession {
         Ok(Outcome::Rows { columns, rows, tag: RowTag::Counted("SELECT") })
     }
 
-    /// The columns with where they come from: drivers ask for that.
+    /// The columns with where they come from and what is written of their types: drivers ask for that.
     pub(super) fn with_origins(&self, columns: Vec<ResultColumn>, query: &ast::Query, plan: &LogicalPlan) -> Vec<ResultColumn> {
+        let mut columns = self.from_relations(columns, query, plan);
+        for (column, modifier) in columns.iter_mut().zip(thalweg_planner::written_modifiers(query)) {
+            column.written_modifier = modifier;
+        }
+        columns
+    }
+
+    fn from_relations(&self, columns: Vec<ResultColumn>, query: &ast::Query, plan: &LogicalPlan) -> Vec<ResultColumn> {
         match self.view_of(query) {
             // A view is bound as its query: what comes from it is its own column all the same.
             Some(None) => columns,

@@ -46,6 +46,9 @@ impl ClientSession {
     }
 
     pub(super) fn set_modes(&mut self, modes: &TransactionModes) -> SqlResult<()> {
+        if let Some(deferrable) = modes.deferrable {
+            self.settings.set("transaction_deferrable", Some(if deferrable { "on" } else { "off" }))?;
+        }
         if let Some(read_only) = modes.read_only {
             self.settings.set("transaction_read_only", Some(if read_only { "on" } else { "off" }))?;
         }
@@ -57,6 +60,9 @@ impl ClientSession {
     }
 
     pub(super) fn set_session_modes(&mut self, modes: &TransactionModes) -> SqlResult<Outcome> {
+        if let Some(deferrable) = modes.deferrable {
+            self.settings.set("default_transaction_deferrable", Some(if deferrable { "on" } else { "off" }))?;
+        }
         if let Some(read_only) = modes.read_only {
             self.settings.set("default_transaction_read_only", Some(if read_only { "on" } else { "off" }))?;
         }
@@ -69,7 +75,7 @@ impl ClientSession {
     pub(super) async fn discard(&mut self, target: DiscardTarget) -> SqlResult<Outcome> {
         let tag = match target {
             DiscardTarget::All => {
-                if self.in_block() {
+                if self.in_block() || self.among_others {
                     return Err(SqlError::new(
                         SqlState::ActiveSqlTransaction,
                         "DISCARD ALL cannot run inside a transaction block",

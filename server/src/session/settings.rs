@@ -46,6 +46,9 @@ struct Known {
 const ON: &[&str] = &["on"];
 const OFF: &[&str] = &["off"];
 
+/// Names of encodings: that of all text here, and that of clients that take bytes as they come.
+const ENCODINGS: &[&str] = &["UTF8", "UTF-8", "UTF_8", "UNICODE", "SQL_ASCII"];
+
 const fn known(name: &'static str, default: &'static str, kind: Kind, description: &'static str) -> Known {
     Known { name, default, kind, description, reported: false }
 }
@@ -60,7 +63,7 @@ static KNOWN: &[Known] = &[
     known("array_nulls", "on", Kind::Words(ON), "NULL in an array literal is NULL"),
     known("backslash_quote", "safe_encoding", Kind::Words(&["safe_encoding"]), "how \\' is read"),
     known("bytea_output", "hex", Kind::Words(&["hex", "escape"]), "how bytea is shown"),
-    told("client_encoding", "UTF8", Kind::Words(&["UTF8", "UTF-8", "UNICODE"]), "the encoding of text to the client"),
+    told("client_encoding", "UTF8", Kind::Words(ENCODINGS), "the encoding of text to the client"),
     known("check_function_bodies", "on", Kind::Switch, "there are no functions of users whose bodies could be checked"),
     known(
         "client_min_messages",
@@ -71,7 +74,7 @@ static KNOWN: &[Known] = &[
     told("DateStyle", "ISO, MDY", Kind::DateStyle, "how dates are shown"),
     known("default_table_access_method", "heap", Kind::Words(&["heap"]), "how tables are kept"),
     known("default_tablespace", "", Kind::Words(&[""]), "there is one place for all tables"),
-    known("default_transaction_deferrable", "off", Kind::Words(OFF), "reads never wait for writers"),
+    known("default_transaction_deferrable", "off", Kind::Switch, "reads never wait for writers, whatever it says"),
     known(
         "default_transaction_isolation",
         "read committed",
@@ -102,6 +105,7 @@ static KNOWN: &[Known] = &[
     known("lock_timeout", "0", Kind::Duration, "how long a statement waits for a table's lock; 0 for 10s"),
     known("max_identifier_length", "63", Kind::Fixed, "the longest name"),
     known("max_index_keys", "32", Kind::Fixed, "columns of an index"),
+    known("max_prepared_transactions", "0", Kind::Fixed, "there is no two-phase commit"),
     known("password_encryption", "scram-sha-256", Kind::Words(&["scram-sha-256"]), "md5 hashes are as good as passwords"),
     known("plan_cache_mode", "auto", Kind::Words(&["auto"]), "plans are made for each execution"),
     known("role", "none", Kind::Free, "as whom statements run"),
@@ -116,7 +120,7 @@ static KNOWN: &[Known] = &[
     known("synchronous_commit", "on", Kind::Words(ON), "a commit is durable when acknowledged"),
     known("target_partitions", "2", Kind::Number(1, 64), "threads of a query that is read once"),
     told("TimeZone", "UTC", Kind::TimeZone, "the zone that times are shown in"),
-    known("transaction_deferrable", "off", Kind::Words(OFF), "reads never wait for writers"),
+    known("transaction_deferrable", "off", Kind::Switch, "reads never wait for writers, whatever it says"),
     known(
         "transaction_isolation",
         "read committed",
@@ -384,7 +388,7 @@ fn checked(known: &Known, value: &str) -> SqlResult<String> {
                 let error = invalid().with_hint(format!("Available values: {}.", words.join(", ")));
                 if words.len() == 1 { error.with_detail(reason) } else { error }
             })?;
-            if known.name == "client_encoding" { "UTF8".into() } else { (*word).to_string() }
+            if known.name == "client_encoding" && *word != "SQL_ASCII" { "UTF8".into() } else { (*word).to_string() }
         }
         Kind::Switch => match boolean(text) {
             Ok(on) => if on { "on" } else { "off" }.into(),

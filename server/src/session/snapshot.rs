@@ -77,6 +77,7 @@ fn prepared_info((name, prepared): (&str, &Arc<Prepared<ParsedStatement>>)) -> P
         statement: prepared.sql.clone(),
         parameter_types: prepared.description.params.clone(),
         from_sql: prepared.from_sql,
+        since: prepared.since.into(),
     }
 }
 
@@ -97,8 +98,7 @@ impl ClientSession {
                 client: connection.peer.map(|p| p.ip().to_string()),
                 tls: connection.tls.lock().clone(),
                 since: DateTime::<Utc>::from(connection.since),
-                state: if connection.process_id == self.info.process_id { "active" } else { "idle" }.to_string(),
-                query: String::new(),
+                doing: connection.activity.get(),
             }
         });
         let relations = system::RELATIONS.iter().map(|(name, _)| SystemRelation {
@@ -121,6 +121,7 @@ impl ClientSession {
             functions,
             activity: activity.collect(),
             prepared: self.prepared.iter().map(prepared_info).collect(),
+            cursors: self.cursors.iter().map(|(name, cursor)| cursor.info(name)).collect(),
             notified: Arc::clone(&self.notified),
             connections: self.connections.clone(),
             sizes: BTreeMap::new(),

@@ -124,6 +124,8 @@ impl ClientSession {
         let isolation = self.settings.get("default_transaction_isolation")?;
         self.settings.set("transaction_read_only", Some(&read_only))?;
         self.settings.set("transaction_isolation", Some(&isolation))?;
+        let deferrable = self.settings.get("default_transaction_deferrable")?;
+        self.settings.set("transaction_deferrable", Some(&deferrable))?;
         Ok(())
     }
 
@@ -168,7 +170,7 @@ impl ClientSession {
             // The value was the setting's before, so it is a good one.
             let _ = self.settings.set(name, before.as_deref());
         }
-        for name in ["transaction_read_only", "transaction_isolation"] {
+        for name in ["transaction_read_only", "transaction_isolation", "transaction_deferrable"] {
             let next = self.settings.get(&format!("default_{name}")).ok();
             let _ = self.settings.set(name, next.as_deref());
         }

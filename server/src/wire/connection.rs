@@ -132,6 +132,7 @@ where
     }
 
     async fn simple_query(&mut self, sql: &str) -> Result<(), End> {
+        self.registration.entry.activity.begins(sql);
         // A simple query takes the place of what has no name.
         self.portals.close("");
         self.session.prepared().remove("");
@@ -235,6 +236,7 @@ where
             message::put_parameter_status(&mut self.writer.out, &name, &value);
         }
         message::put_ready(&mut self.writer.out, status.byte());
+        self.registration.entry.activity.waits(status);
         self.flush().await
     }
 

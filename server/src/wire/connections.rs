@@ -1,5 +1,6 @@
 //! All connections of a server: who is there, and the way to cancel or end what they do.
 
+use super::activity::Activity;
 use super::session::TlsInfo;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +38,8 @@ pub struct Registered {
     pub identity: Mutex<(String, String, String)>,
     /// How it is encrypted, if it is.
     pub tls: Mutex<Option<TlsInfo>>,
+    /// What it does.
+    pub activity: Activity,
     /// How it is interrupted.
     pub signal: Signal,
     /// What it was notified of and has not told its client yet.
@@ -178,6 +181,7 @@ impl Connections {
             since: SystemTime::now(),
             identity: Mutex::default(),
             tls: Mutex::default(),
+            activity: Activity::default(),
             signal: Signal::default(),
             mailbox: Mailbox::default(),
         });

@@ -12,6 +12,7 @@ use super::value::Format;
 use super::value::write::RowWriter;
 use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
+use std::time::SystemTime;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -25,15 +26,18 @@ where
     pub(super) async fn extended(&mut self, message: Frontend) -> Result<(), Stop> {
         match message {
             Frontend::Parse { name, sql, param_oids } => self.parse(name, sql, &param_oids).await,
-            Frontend::Bind(bind) => self.bind(bind),
-            Frontend::Describe(target) => self.describe(&target),
+            Frontend::Bind(bind) => self.bind(bind).await,
+            Frontend::Describe(target) => self.describe(&target).await,
             Frontend::Execute { portal, rows_max } => self.execute(portal, rows_max).await,
             Frontend::Close(target) => {
                 match target {
                     Target::Statement(name) => {
                         self.session.prepared().remove(&name);
                     }
-                    Target::Portal(name) => self.portals.close(&name),
+                    Target::Portal(name) => {
+                        self.portals.close(&name);
+                        self.session.close_cursor(&name);
+                    }
                 }
                 message::put_bare(&mut self.writer.out, b'3');
                 Ok(())
@@ -43,6 +47,7 @@ where
     }
 
     async fn parse(&mut self, name: String, sql: String, param_oids: &[u32]) -> Result<(), Stop> {
+        self.registration.entry.activity.begins(&sql);
         if !name.is_empty() && self.session.prepared().get(&name).is_some() {
             return Err(SqlError::new(
                 SqlState::DuplicatePreparedStatement,
@@ -56,7 +61,8 @@ where
         if statements.len() > 1 {
             return Err(SqlError::syntax("cannot insert multiple commands into a prepared statement").into());
         }
-        let statement = statements.pop();
+        let statement = statements.pop().map(Arc::new);
+        let meaning = self.session.meaning();
         let description = match &statement {
             Some(statement) => {
                 let guard = self.guard();
@@ -68,13 +74,14 @@ where
             }
             None => StatementDescription { params: param_oids.to_vec(), columns: None },
         };
-        self.session.prepared().insert(name, Prepared { statement, description, sql, from_sql: false });
+        let prepared = Prepared { statement, description, sql, from_sql: false, meaning, since: SystemTime::now() };
+        self.session.prepared().insert(name, prepared);
         message::put_bare(&mut self.writer.out, b'1');
         Ok(())
     }
 
-    fn bind(&mut self, bind: Bind) -> Result<(), Stop> {
-        let prepared = Arc::clone(self.statement(&bind.statement)?);
+    async fn bind(&mut self, bind: Bind) -> Result<(), Stop> {
+        let prepared = self.current(&bind.statement).await?;
         let params = self.bound_params(&bind, &prepared.description.params)?;
         let columns = prepared.description.columns.as_ref().map_or(0, Vec::len);
         let formats = result_formats(&bind.result_formats, columns)?;
@@ -105,6 +112,19 @@ where
             .collect()
     }
 
+    /// The prepared statement of this name, described anew if it may mean something else by now.
+    async fn current(&mut self, name: &str) -> Result<Arc<Prepared<S::Statement>>, Stop> {
+        let prepared = Arc::clone(self.statement(name)?);
+        let meaning = self.session.meaning();
+        let Some(statement) = prepared.statement.as_ref().filter(|_| prepared.meaning != meaning) else { return Ok(prepared) };
+        let guard = self.guard();
+        let described = self.session.describe(statement, &prepared.description.params);
+        let description = guard.run(&mut self.reader, described).await?;
+        let now = prepared.described_anew(description, meaning)?;
+        self.session.prepared().insert(name, now);
+        Ok(Arc::clone(self.statement(name)?))
+    }
+
     fn statement(&mut self, name: &str) -> SqlResult<&Arc<Prepared<S::Statement>>> {
         self.session.prepared().get(name).ok_or_else(|| {
             let shown = if name.is_empty() {
@@ -116,10 +136,10 @@ where
         })
     }
 
-    fn describe(&mut self, target: &Target) -> Result<(), Stop> {
+    async fn describe(&mut self, target: &Target) -> Result<(), Stop> {
         match target {
             Target::Statement(name) => {
-                let prepared = Arc::clone(self.statement(name)?);
+                let prepared = self.current(name).await?;
                 message::put_parameter_description(&mut self.writer.out, &prepared.description.params);
                 self.put_columns(prepared.description.columns.as_deref(), &[]);
             }
@@ -149,6 +169,7 @@ where
             return self.execute_cursor(&name, rows_max).await;
         }
         let mut portal = self.portals.take(&name).ok_or_else(|| no_portal(&name))?;
+        self.registration.entry.activity.begins(&portal.prepared.sql);
         let guard = self.guard();
         let state = std::mem::replace(&mut portal.state, PortalState::Finished);
         portal.state = match state {

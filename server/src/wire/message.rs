@@ -284,8 +284,12 @@ pub fn put_row_description(out: &mut BytesMut, columns: &[ResultColumn], formats
     });
 }
 
-/// The modifier of a column's type. A numeric that was computed has none: its size is what the computation needs.
+/// The modifier of a column's type. A numeric that was computed has none, unless the query writes it: its size is what the computation
+/// needs.
 fn type_modifier(column: &ResultColumn) -> i32 {
+    if let Some(written) = column.written_modifier {
+        return written;
+    }
     let computed = matches!(column.sql_type, SqlType::Numeric(_)) && column.table_oid == 0;
     if computed || column.type_oid != column.sql_type.oid() { -1 } else { column.sql_type.typmod() }
 }

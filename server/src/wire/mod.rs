@@ -6,6 +6,7 @@
 pub mod session;
 pub mod settings;
 
+pub mod activity;
 pub mod connection;
 pub mod connections;
 mod copying;

@@ -2,9 +2,9 @@
 
 use super::settings::OutputSettings;
 use super::value::read::{self, ColumnReader};
-use super::value::{Format, numeric};
+use super::value::{Format, array, numeric};
 use datafusion::scalar::ScalarValue;
-use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
+use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType, array_text};
 
 /// The type that a parameter of this OID is read as: its own, that of what it is carried as for the types of the system
 /// relations, text where the type is not known.
@@ -67,9 +67,7 @@ fn decode(
                 .map_err(|_| SqlError::new(SqlState::InvalidBinaryRepresentation, "incorrect binary data format"))?;
             return Ok(ScalarValue::Int64(Some(i64::from(u32::from_be_bytes(bytes)))));
         }
-        (SqlType::Array(_), Some(bytes)) if oid == 1028 && format == Format::Binary => {
-            return decode_oids(bytes, settings);
-        }
+        (SqlType::Array(item), Some(bytes)) => return decode_array(item, oid, format, bytes, settings),
         _ => {}
     }
     let mut reader = ColumnReader::new(sql_type, *settings)?;
@@ -80,12 +78,23 @@ fn decode(
     scalar_of(&mut reader)
 }
 
-/// An array of oid, whose elements have four bytes: read as integers and widened.
-fn decode_oids(bytes: &[u8], settings: &OutputSettings) -> SqlResult<ScalarValue> {
-    let mut reader = ColumnReader::new(&SqlType::Array(Box::new(SqlType::Int4)), *settings)?;
-    reader.append_binary(bytes)?;
-    let wide = SqlType::Array(Box::new(SqlType::Int8)).to_arrow();
-    scalar_of(&mut reader)?.cast_to(&wide).map_err(|error| SqlError::internal(error.to_string()))
+/// An array of as many dimensions as came.
+fn decode_array(item: &SqlType, oid: u32, format: Format, bytes: &[u8], settings: &OutputSettings) -> SqlResult<ScalarValue> {
+    let dimensions = match format {
+        Format::Text => array_text::dimensions(read::utf8(bytes)?)?,
+        Format::Binary => array::dimensions_binary(bytes)?,
+    };
+    let nested = |item: SqlType| (0..dimensions).fold(item, |inner, _| SqlType::Array(Box::new(inner)));
+    if oid == 1028 && format == Format::Binary {
+        // Elements of type oid have four bytes: read as integers and widened.
+        let mut reader = ColumnReader::new(&nested(SqlType::Int4), *settings)?;
+        reader.append_binary(bytes)?;
+        let wide = nested(SqlType::Int8).to_arrow();
+        return scalar_of(&mut reader)?.cast_to(&wide).map_err(|error| SqlError::internal(error.to_string()));
+    }
+    let mut reader = ColumnReader::new(&nested(item.clone()), *settings)?;
+    reader.append(format, bytes)?;
+    scalar_of(&mut reader)
 }
 
 fn scalar_of(reader: &mut ColumnReader) -> SqlResult<ScalarValue> {
@@ -93,18 +102,13 @@ fn scalar_of(reader: &mut ColumnReader) -> SqlResult<ScalarValue> {
     ScalarValue::try_from_array(&array, 0).map_err(|error| SqlError::internal(format!("a parameter has no scalar: {error}")))
 }
 
-/// A number with as many decimal places as it came with, at least the default's where they fit.
+/// A number with as many decimal places as it came with.
 fn decode_numeric(format: Format, bytes: &[u8]) -> SqlResult<ScalarValue> {
     let number = match format {
         Format::Text => read::decimal(read::utf8(bytes)?)?,
         Format::Binary => read::decimal_binary(bytes)?,
     };
-    let (precision, scale) = thalweg_catalog::types::NUMERIC_DEFAULT;
-    let wide = number.scale.max(scale as u32);
-    match numeric::rescale(number, wide).filter(|value| numeric::fits(*value, precision)) {
-        Some(value) => Ok(ScalarValue::Decimal128(Some(value), precision, wide as i8)),
-        None => Ok(ScalarValue::Decimal128(Some(number.value), precision, number.scale as i8)),
-    }
+    Ok(ScalarValue::Decimal128(Some(number.value), numeric::PRECISION_MAX, number.scale as i8))
 }
 
 #[cfg(test)]

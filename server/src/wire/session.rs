@@ -21,7 +21,7 @@ use futures::stream::BoxStream;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use thalweg_catalog::{Column, SqlError, SqlResult, SqlType};
 
 /// The field metadata key under which a result column's OID is kept where it is not that of its [`SqlType`].
@@ -139,6 +139,11 @@ pub trait Session: Send + 'static {
     /// Outside a transaction block, in one, or in a failed one.
     fn transaction_status(&self) -> TransactionStatus;
 
+    /// A number that is another one as soon as a statement may mean something else than before, as after a `CREATE` or `DROP`.
+    fn meaning(&self) -> u64 {
+        0
+    }
+
     /// The statements that were prepared, by the protocol or by `PREPARE`: both see each other's.
     fn prepared(&mut self) -> &mut PreparedStatements<Self::Statement>;
 
@@ -151,6 +156,9 @@ pub trait Session: Send + 'static {
     fn portal_use(&self, _statement: &Self::Statement) -> Option<PortalUse> {
         None
     }
+
+    /// Closes the SQL cursor of this name, if there is one: the protocol can close it as a portal.
+    fn close_cursor(&mut self, _name: &str) {}
 
     /// The settings that decide how values are read and written.
     fn output_settings(&self) -> OutputSettings;
@@ -237,6 +245,8 @@ pub struct ResultColumn {
     pub table_oid: u32,
     /// Its place in that relation from 1, 0 if none.
     pub column_number: i16,
+    /// The type modifier that the query writes out for it.
+    pub written_modifier: Option<i32>,
 }
 
 impl ResultColumn {
@@ -247,7 +257,7 @@ impl ResultColumn {
         if let Some(mark) = name.find(NAME_MARK) {
             name.truncate(mark);
         }
-        ResultColumn { name, sql_type, type_oid, table_oid: 0, column_number: 0 }
+        ResultColumn { name, sql_type, type_oid, table_oid: 0, column_number: 0, written_modifier: None }
     }
 
     /// The column that an Arrow field is shown as.
@@ -388,13 +398,37 @@ impl Severity {
 /// A prepared statement. `statement` is none for an empty one.
 pub struct Prepared<S> {
     /// The statement, parsed.
-    pub statement: Option<S>,
+    pub statement: Option<Arc<S>>,
     /// What it takes and gives.
     pub description: StatementDescription,
     /// Its text.
     pub sql: String,
     /// Whether `PREPARE` made it, rather than the protocol.
     pub from_sql: bool,
+    /// [`Session::meaning`] when it was described.
+    pub meaning: u64,
+    /// When it was prepared.
+    pub since: SystemTime,
+}
+
+impl<S> Prepared<S> {
+    /// The statement as it is described now.
+    ///
+    /// # Errors
+    /// `0A000` if its result has other columns: the client reads it by those that it was told of.
+    pub fn described_anew(&self, description: StatementDescription, meaning: u64) -> SqlResult<Prepared<S>> {
+        let same = match (&self.description.columns, &description.columns) {
+            (Some(before), Some(now)) => {
+                before.len() == now.len() && before.iter().zip(now).all(|(a, b)| a.name == b.name && a.type_oid == b.type_oid)
+            }
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        if !same {
+            return Err(SqlError::unsupported("cached plan must not change result type"));
+        }
+        let (statement, sql) = (self.statement.clone(), self.sql.clone());
+        Ok(Prepared { statement, description, sql, from_sql: self.from_sql, meaning, since: self.since })
+    }
 }
 
 /// The prepared statements of a session by name; the protocol's unnamed one has the empty name.

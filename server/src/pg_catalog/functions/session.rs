@@ -27,7 +27,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let name = text_at(args, 0).unwrap_or_default();
         Ok(if name.eq_ignore_ascii_case("utf8") { 6i32 } else { -1 }.into())
     }),
-    strict("pg_client_encoding", Kind::Name, |_, _| Ok("UTF8".into())),
+    strict("pg_client_encoding", Kind::Name, |s, _| Ok(s.settings.get("client_encoding").unwrap_or_default().into())),
     strict("getdatabaseencoding", Kind::Name, |_, _| Ok("UTF8".into())),
     strict("current_setting", Kind::Text, current_setting),
     lenient("set_config", Kind::Text, set_config),

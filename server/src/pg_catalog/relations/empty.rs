@@ -127,7 +127,6 @@ pub(super) static RELATIONS: &[Relation] = &[
         "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_scan int8, idx_tup_read int8, \
          idx_tup_fetch int8",
     ),
-    empty_view("pg_cursors", 12_046, "name text, statement text, is_holdable bool, is_binary bool, is_scrollable bool"),
     empty_view("pg_stats", 12_048, "schemaname name, tablename name, attname name, inherited bool, null_frac float4"),
     empty_view("pg_user_mappings", 12_049, "umid oid, srvid oid, srvname name, umuser oid, usename name, umoptions text[]"),
 ];

@@ -4,9 +4,13 @@ use super::schemas;
 use super::security::acl_cell;
 use crate::pg_catalog::oids;
 use crate::pg_catalog::relation::{Cell, Relation, Row};
-use crate::pg_catalog::snapshot::{PreparedInfo, SystemSnapshot};
+use crate::pg_catalog::snapshot::{Activity, CursorInfo, PreparedInfo, SystemSnapshot};
 use crate::pg_catalog::types::format_type;
+use crate::wire::activity::State;
+use chrono::{DateTime, Utc};
+use std::time::SystemTime;
 use thalweg_catalog::Subject;
+use thalweg_catalog::security::Predefined;
 
 pub(super) static RELATIONS: &[Relation] = &[
     Relation {
@@ -82,6 +86,13 @@ pub(super) static RELATIONS: &[Relation] = &[
         is_view: true,
     },
     Relation {
+        name: "pg_cursors",
+        oid: 12_046,
+        columns: "name text, statement text, is_holdable bool, is_binary bool=f, is_scrollable bool, creation_time timestamptz",
+        rows: Some(pg_cursors),
+        is_view: true,
+    },
+    Relation {
         name: "pg_foreign_data_wrapper",
         oid: 2328,
         columns: "oid oid, fdwname name, fdwowner oid=10, fdwhandler oid=0, fdwvalidator oid=0, fdwacl aclitem[], \
@@ -122,6 +133,7 @@ fn pg_prepared_statements(snapshot: &SystemSnapshot) -> Vec<Row> {
         vec![
             ("name", one.name.as_str().into()),
             ("statement", one.statement.as_str().into()),
+            ("prepare_time", one.since.timestamp_micros().into()),
             ("parameter_types", types.into()),
             ("from_sql", one.from_sql.into()),
         ]
@@ -129,21 +141,46 @@ fn pg_prepared_statements(snapshot: &SystemSnapshot) -> Vec<Row> {
     snapshot.prepared.iter().map(row).collect()
 }
 
+fn pg_cursors(snapshot: &SystemSnapshot) -> Vec<Row> {
+    let row = |one: &CursorInfo| {
+        vec![
+            ("name", one.name.as_str().into()),
+            ("statement", one.statement.as_str().into()),
+            ("is_holdable", one.is_holdable.into()),
+            ("is_scrollable", one.is_scrollable.into()),
+            ("creation_time", one.created.timestamp_micros().into()),
+        ]
+    };
+    snapshot.cursors.iter().map(row).collect()
+}
+
 fn pg_stat_activity(snapshot: &SystemSnapshot) -> Vec<Row> {
-    let activity = snapshot.activity.iter();
-    activity
-        .map(|one| {
-            vec![
-                ("datname", one.database.as_str().into()),
-                ("pid", one.process_id.into()),
-                ("usesysid", snapshot.role_named(&one.user).map(|role| role.0).into()),
-                ("usename", one.user.as_str().into()),
-                ("application_name", one.application.as_str().into()),
-                ("client_addr", Cell::from(one.client.clone())),
-                ("backend_start", one.since.timestamp_micros().into()),
-                ("state", one.state.as_str().into()),
-                ("query", one.query.as_str().into()),
-            ]
-        })
-        .collect()
+    let security = snapshot.security();
+    let sees_all = security.has_predefined(snapshot.role, Predefined::Monitor);
+    let micros = |time: Option<SystemTime>| time.map(|time| DateTime::<Utc>::from(time).timestamp_micros());
+    let row = |one: &Activity| {
+        let role = snapshot.role_named(&one.user);
+        let mut row = vec![
+            ("datname", one.database.as_str().into()),
+            ("pid", one.process_id.into()),
+            ("usesysid", role.map(|role| role.0).into()),
+            ("usename", one.user.as_str().into()),
+            ("application_name", one.application.as_str().into()),
+        ];
+        if !sees_all && !role.is_some_and(|role| security.has_privileges_of(snapshot.role, role)) {
+            row.push(("query", "<insufficient privilege>".into()));
+            return row;
+        }
+        row.extend([
+            ("client_addr", Cell::from(one.client.clone())),
+            ("backend_start", one.since.timestamp_micros().into()),
+            ("xact_start", micros(one.doing.transaction_start).into()),
+            ("query_start", micros(one.doing.query_start).into()),
+            ("state_change", micros(one.doing.state_change).into()),
+            ("state", one.doing.state.map(State::text).into()),
+            ("query", one.doing.query.as_str().into()),
+        ]);
+        row
+    };
+    snapshot.activity.iter().map(row).collect()
 }

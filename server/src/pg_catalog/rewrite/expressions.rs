@@ -60,12 +60,19 @@ fn rewritten(expr: Expr) -> Expr {
 /// are compared with 0 by what 0 is shown as.
 fn comparable(left: Expr, right: Expr) -> (Expr, Expr) {
     let (left_call, right_call) = (reg_call(&left), reg_call(&right));
-    match (left_call, right_call) {
+    match (left_call.as_deref(), right_call.as_deref()) {
+        (None, Some("_regtype_in")) if is_type_name(&left) => (left, call("_regtype_out", vec![right])),
+        (Some("_regtype_in"), None) if is_type_name(&right) => (call("_regtype_out", vec![left]), right),
         (Some(name), Some(other)) if name.ends_with("_out") && other.ends_with("_in") => (argument_of(left), right),
         (Some(name), Some(other)) if name.ends_with("_in") && other.ends_with("_out") => (left, argument_of(right)),
         _ if shows_function(&left) && is_zero(&right) => (left, text("-")),
         _ => (left, right),
     }
+}
+
+/// Whether an expression tells the type of another.
+pub(super) fn is_type_name(expr: &Expr) -> bool {
+    matches!(expr, Expr::Function(function) if parts(&function.name).pop().is_some_and(|name| name == "pg_typeof"))
 }
 
 /// The name of a look-up that a cast became.
@@ -221,6 +228,9 @@ fn target(data_type: &DataType) -> Target {
 
 fn cast_to(expr: Expr, data_type: DataType) -> Expr {
     match target(&data_type) {
+        // It gives a name already, as text.
+        Target::Reg("regtype") if is_type_name(&expr) => expr,
+        Target::Plain(DataType::Int(_) | DataType::BigInt(_)) if is_type_name(&expr) => call("_regtype_in", vec![expr]),
         Target::Reg("regproc") => match literal_text(&expr) {
             // Columns that hold functions show them by name.
             Some(name) => call("_regproc_name", vec![text(name)]),

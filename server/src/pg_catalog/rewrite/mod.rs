@@ -77,6 +77,7 @@ impl Visitor for Detector {
         let found = match expr {
             Expr::Function(function) => parts(&function.name).first().is_some_and(|part| SCHEMAS.contains(&part.as_str())),
             Expr::Cast { data_type: DataType::Regclass, .. } => true,
+            Expr::Cast { expr, data_type: DataType::Custom(..), .. } if expressions::is_type_name(expr) => true,
             Expr::Cast { data_type: DataType::Custom(name, _), .. } => {
                 let parts = parts(name);
                 parts.first().is_some_and(|part| part == "pg_catalog") || parts.last().is_some_and(|part| part.starts_with("reg"))

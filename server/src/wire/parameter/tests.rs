@@ -1,4 +1,5 @@
 use super::*;
+use arrow::array::Array;
 
 fn decode(oid: u32, format: Format, bytes: Option<&[u8]>) -> SqlResult<ScalarValue> {
     decode_parameter(0, oid, format, bytes, &OutputSettings::default())
@@ -18,7 +19,7 @@ fn an_unknown_type_is_text_and_braces_stay_text() {
 
 #[test]
 fn numbers_keep_their_decimal_places() {
-    assert_eq!(decode(1700, Format::Text, Some(b"1.5")), Ok(ScalarValue::Decimal128(Some(15_000_000_000), 38, 10)));
+    assert_eq!(decode(1700, Format::Text, Some(b"1.50")), Ok(ScalarValue::Decimal128(Some(150), 38, 2)));
     let long = b"0.123456789012345";
     assert_eq!(decode(1700, Format::Text, Some(long)), Ok(ScalarValue::Decimal128(Some(123_456_789_012_345), 38, 15)));
 }
@@ -45,4 +46,16 @@ fn arrays_of_scalars_come_as_lists() {
     assert_eq!(list.values().len(), 2);
     let ScalarValue::List(list) = decode(1028, Format::Text, Some(b"{1259,1247}")).unwrap() else { panic!("no list") };
     assert_eq!(list.values().data_type(), &arrow::datatypes::DataType::Int64);
+}
+
+#[test]
+fn arrays_have_as_many_dimensions_as_come() {
+    let ScalarValue::List(list) = decode(1007, Format::Text, Some(b"{{1,2},{3,4}}")).unwrap() else { panic!("no list") };
+    assert_eq!((list.value(0).len(), list.value_length(0)), (2, 2));
+    let two = b"\0\0\0\x02\0\0\0\0\0\0\0\x17\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x04\0\0\0\x07";
+    let ScalarValue::List(list) = decode(1007, Format::Binary, Some(two)).unwrap() else { panic!("no list") };
+    assert!(matches!(list.value_type(), arrow::datatypes::DataType::List(_)));
+    assert_eq!(decode(1016, Format::Binary, Some(two)).unwrap_err().state, SqlState::DatatypeMismatch);
+    assert_eq!(decode(1007, Format::Text, Some(b"{{1,2},{3}}")).unwrap_err().state, SqlState::InvalidTextRepresentation);
+    assert_eq!(decode(1007, Format::Text, Some(b"{{{{{{{1}}}}}}}")).unwrap_err().state, SqlState::ProgramLimitExceeded);
 }

@@ -1,7 +1,7 @@
 //! Columns built from wire values: what COPY and parameters bring.
 
 use super::numeric::{self, Decimal, DecimalError};
-use super::{Format, parse};
+use super::{Format, array, parse};
 use crate::wire::settings::OutputSettings;
 use arrow::array::{
     ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder, Float64Builder, Int16Builder,
@@ -13,7 +13,7 @@ use arrow::datatypes::IntervalMonthDayNano;
 use std::sync::Arc;
 use thalweg_catalog::types::NUMERIC_DEFAULT;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType, array_text, json};
-use thalweg_planner::datetime::calendar::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
+use thalweg_planner::datetime::calendar::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US, is_date, is_timestamp};
 use thalweg_planner::datetime::read as datetime;
 
 /// The last time of a day, 24:00, in microseconds.
@@ -139,15 +139,12 @@ impl ColumnReader {
             Builder::Timestamp(b) => b.append_value(datetime::timestamptz(text, &self.settings.time_zone)?),
             Builder::Interval(b) => b.append_value(datetime::interval(text)?),
             Builder::Array { items, offsets, nulls } => {
-                let elements = array_text::elements(text)?;
-                let end = next_offset(offsets, elements.len())?;
-                for element in elements {
-                    match element {
-                        Some(element) => items.append_text(&element)?,
-                        None => items.append_null(),
-                    }
+                let start = items.len();
+                let count = array::append_text(items, text)?;
+                if !items.is_even(start) {
+                    return Err(array_text::uneven(text));
                 }
-                offsets.push(end);
+                offsets.push(next_offset(offsets, count)?);
                 nulls.append_non_null();
             }
         }
@@ -177,10 +174,11 @@ impl ColumnReader {
             },
             Builder::Bytea(b) => b.append_value(bytes),
             Builder::Date(b) => {
-                b.append_value(match i32::from_be_bytes(fixed(bytes)?) {
-                    infinite @ (i32::MIN | i32::MAX) => infinite,
-                    days => days.checked_add(POSTGRES_EPOCH_DAYS).ok_or_else(|| out_of_range("date"))?,
-                });
+                let days = match i32::from_be_bytes(fixed(bytes)?) {
+                    i32::MIN | i32::MAX => return Err(datetime::infinite("date")),
+                    days => days.checked_add(POSTGRES_EPOCH_DAYS).filter(|days| is_date(i64::from(*days))),
+                };
+                b.append_value(days.ok_or_else(|| beyond("date"))?);
             }
             Builder::Time(b) => {
                 let us = i64::from_be_bytes(fixed(bytes)?);
@@ -190,19 +188,77 @@ impl ColumnReader {
                 b.append_value(us);
             }
             Builder::Timestamp(b) => {
-                b.append_value(match i64::from_be_bytes(fixed(bytes)?) {
-                    infinite @ (i64::MIN | i64::MAX) => infinite,
-                    us => us.checked_add(POSTGRES_EPOCH_US).ok_or_else(|| out_of_range("timestamp"))?,
-                });
+                let us = match i64::from_be_bytes(fixed(bytes)?) {
+                    i64::MIN | i64::MAX => return Err(datetime::infinite("timestamp")),
+                    us => us.checked_add(POSTGRES_EPOCH_US).filter(|us| is_timestamp(*us)),
+                };
+                b.append_value(us.ok_or_else(|| beyond("timestamp"))?);
             }
             Builder::Interval(b) => b.append_value(interval_binary(bytes)?),
             Builder::Array { items, offsets, nulls } => {
-                let count = append_array_binary(items, bytes)?;
+                let count = array::append_binary(items, bytes)?;
                 offsets.push(next_offset(offsets, count)?);
                 nulls.append_non_null();
             }
         }
         Ok(())
+    }
+
+    /// Appends an array of these lengths, the outermost first, whose elements stand one behind the other. How many elements
+    /// the outermost dimension has.
+    ///
+    /// # Errors
+    /// As [`ColumnReader::append`]; `0A000` if there are more dimensions than the type has.
+    pub(super) fn append_dimensions(&mut self, lengths: &[usize], elements: &mut array::Fields<'_>) -> SqlResult<usize> {
+        let count = lengths.first().copied().unwrap_or(0);
+        let deeper = lengths.get(1..).unwrap_or_default();
+        if deeper.is_empty() && self.is_array() {
+            return Err(array::too_flat());
+        }
+        for _ in 0..count {
+            if deeper.is_empty() {
+                match elements.next_value()? {
+                    Some(bytes) => self.append_binary(bytes)?,
+                    None => self.append_null(),
+                }
+                continue;
+            }
+            let Builder::Array { items, offsets, nulls } = &mut self.builder else { return Err(array::too_deep()) };
+            let count = items.append_dimensions(deeper, elements)?;
+            offsets.push(next_offset(offsets, count)?);
+            nulls.append_non_null();
+        }
+        Ok(count)
+    }
+
+    /// Whether values are arrays.
+    pub(super) fn is_array(&self) -> bool {
+        matches!(self.builder, Builder::Array { .. })
+    }
+
+    /// What the innermost elements of arrays are, else what the values are.
+    pub(super) fn element_type(&self) -> &SqlType {
+        match &self.builder {
+            Builder::Array { items, .. } => items.element_type(),
+            _ => &self.sql_type,
+        }
+    }
+
+    /// How many arrays were added; 0 for what is no array.
+    fn len(&self) -> usize {
+        match &self.builder {
+            Builder::Array { offsets, .. } => offsets.len() - 1,
+            _ => 0,
+        }
+    }
+
+    /// Whether the arrays from this place on are of the same lengths in all dimensions.
+    fn is_even(&self, from: usize) -> bool {
+        let Builder::Array { items, offsets, .. } = &self.builder else { return true };
+        let Some(first) = offsets.get(from) else { return true };
+        let mut lengths = offsets[from..].windows(2).map(|pair| pair[1] - pair[0]);
+        let length = lengths.next();
+        lengths.all(|other| Some(other) == length) && items.is_even(*first as usize)
     }
 
     /// The array of all values added so far; the builder starts again.
@@ -320,54 +376,19 @@ fn interval_binary(bytes: &[u8]) -> SqlResult<IntervalMonthDayNano> {
     Ok(IntervalMonthDayNano::new(months, days, nanoseconds))
 }
 
-/// Adds the elements of an array of one dimension; how many.
-fn append_array_binary(items: &mut ColumnReader, bytes: &[u8]) -> SqlResult<usize> {
-    let mut rest = Fields(bytes);
-    let dimensions = rest.i32()?;
-    let _has_null = rest.i32()?;
-    let _element_oid = rest.i32()?;
-    let count = match dimensions {
-        0 => 0,
-        1 => {
-            let count = rest.i32()?;
-            let _lower_bound = rest.i32()?;
-            usize::try_from(count).map_err(|_| bad_binary())?
-        }
-        _ => return Err(SqlError::unsupported("arrays of several dimensions are not supported as input")),
-    };
-    for _ in 0..count {
-        match usize::try_from(rest.i32()?) {
-            Ok(length) => items.append_binary(rest.take(length)?)?,
-            Err(_) => items.append_null(),
-        }
-    }
-    if rest.0.is_empty() { Ok(count) } else { Err(bad_binary()) }
-}
-
-/// Bytes that are read from the front.
-struct Fields<'a>(&'a [u8]);
-
-impl<'a> Fields<'a> {
-    fn take(&mut self, length: usize) -> SqlResult<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(bad_binary)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn i32(&mut self) -> SqlResult<i32> {
-        Ok(i32::from_be_bytes(fixed(self.take(4)?)?))
-    }
-}
-
-fn fixed<const N: usize>(bytes: &[u8]) -> SqlResult<[u8; N]> {
+pub(super) fn fixed<const N: usize>(bytes: &[u8]) -> SqlResult<[u8; N]> {
     if bytes.len() < N {
         return Err(SqlError::new(SqlState::ProtocolViolation, "insufficient data left in message"));
     }
     bytes.try_into().map_err(|_| bad_binary())
 }
 
-fn bad_binary() -> SqlError {
+pub(super) fn bad_binary() -> SqlError {
     SqlError::new(SqlState::InvalidBinaryRepresentation, "incorrect binary data format")
+}
+
+fn beyond(type_name: &str) -> SqlError {
+    SqlError::new(SqlState::DatetimeFieldOverflow, format!("{type_name} out of range"))
 }
 
 fn out_of_range(type_name: &str) -> SqlError {

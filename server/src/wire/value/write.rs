@@ -10,11 +10,12 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
     Time64MicrosecondType, TimestampMicrosecondType,
 };
 use bytes::{BufMut, BytesMut};
 use std::sync::Arc;
+use thalweg_catalog::types::NUMERIC_DEFAULT;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
 use thalweg_planner::datetime::calendar::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
 
@@ -155,6 +156,7 @@ impl ColumnWriter {
     /// # Errors
     /// A value that the type can't hold.
     pub fn new(array: &ArrayRef, sql_type: &SqlType, type_oid: u32) -> SqlResult<ColumnWriter> {
+        let sql_type = &as_deep(sql_type, array.data_type());
         let array = cast_to(array, sql_type)?;
         let element_oid = match sql_type {
             SqlType::Array(_) => ELEMENT_OIDS
@@ -175,7 +177,9 @@ impl ColumnWriter {
             SqlType::Numeric(_) => {
                 let array = array.as_primitive::<Decimal128Type>().clone();
                 let scale = array.scale();
-                Values::Numeric(array, scale, *sql_type == SqlType::Numeric(None))
+                // Other places than a column's without a size were written, in a literal or a parameter.
+                let shortest = *sql_type == SqlType::Numeric(None) && scale == NUMERIC_DEFAULT.1;
+                Values::Numeric(array, scale, shortest)
             }
             SqlType::Text | SqlType::Varchar(_) | SqlType::Json => Values::Text(array.as_string().clone()),
             SqlType::Char(length) => Values::Char(array.as_string().clone(), *length as usize),
@@ -428,6 +432,19 @@ fn range_of(list: &ListArray, row: usize) -> std::ops::Range<usize> {
     offsets[row] as usize..offsets[row + 1] as usize
 }
 
+/// The type with as many dimensions as the values have: what a client is told of a type says nothing of them.
+fn as_deep(sql_type: &SqlType, data_type: &DataType) -> SqlType {
+    let DataType::List(field) = data_type else { return sql_type.clone() };
+    match sql_type {
+        SqlType::Array(item) => match (item.as_ref(), field.data_type()) {
+            (SqlType::Array(_), _) => SqlType::Array(Box::new(as_deep(item, field.data_type()))),
+            (_, deeper @ DataType::List(_)) => SqlType::Array(Box::new(as_deep(sql_type, deeper))),
+            _ => sql_type.clone(),
+        },
+        other => other.clone(),
+    }
+}
+
 fn innermost(sql_type: &SqlType) -> &SqlType {
     match sql_type {
         SqlType::Array(item) => innermost(item),
@@ -449,7 +466,7 @@ fn cast_to(array: &ArrayRef, sql_type: &SqlType) -> SqlResult<ArrayRef> {
     let wanted = sql_type.to_arrow();
     // Decimals are written with the scale that they have; field metadata and names inside nested types don't matter.
     if *array.data_type() == wanted
-        || matches!((array.data_type(), sql_type), (arrow::datatypes::DataType::Decimal128(_, s), SqlType::Numeric(_)) if *s >= 0)
+        || matches!((array.data_type(), sql_type), (DataType::Decimal128(_, s), SqlType::Numeric(_)) if *s >= 0)
         || array.data_type().equals_datatype(&wanted)
     {
         return Ok(array.clone());
