@@ -1,7 +1,7 @@
 //! `extract(field FROM time)`, exact, and `date_part('field', time)`, the same as a double: parts of dates, times, timestamps and
 //! intervals, counted as Postgres counts them.
 //!
-//! A `timestamptz` is taken apart in the session's time zone.
+//! A `timestamptz` is taken apart in the time zone that the function is called with: the session's where it is a constant, else UTC.
 
 use super::{error, time_zone};
 use crate::datetime::calendar::{DAY_US, civil_of_days, days_of_civil};

@@ -29,6 +29,7 @@ pub struct OpenCursor {
     /// The text that declared it.
     statement: String,
     created: SystemTime,
+    /// Whether it can go back.
     scroll: bool,
     columns: Vec<ResultColumn>,
     hold: bool,

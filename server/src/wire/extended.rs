@@ -64,14 +64,7 @@ where
         let statement = statements.pop().map(Arc::new);
         let meaning = self.session.meaning();
         let description = match &statement {
-            Some(statement) => {
-                let guard = self.guard();
-                let described = guard.run(&mut self.reader, self.session.describe(statement, param_oids)).await?;
-                match self.portal_columns(statement) {
-                    Some(columns) => StatementDescription { columns: Some(columns), ..described },
-                    None => described,
-                }
-            }
+            Some(statement) => self.described(statement, param_oids).await?,
             None => StatementDescription { params: param_oids.to_vec(), columns: None },
         };
         let prepared = Prepared { statement, description, sql, from_sql: false, meaning, since: SystemTime::now() };
@@ -112,14 +105,21 @@ where
             .collect()
     }
 
+    async fn described(&mut self, statement: &S::Statement, param_oids: &[u32]) -> Result<StatementDescription, Stop> {
+        let guard = self.guard();
+        let described = guard.run(&mut self.reader, self.session.describe(statement, param_oids)).await?;
+        Ok(match self.portal_columns(statement) {
+            Some(columns) => StatementDescription { columns: Some(columns), ..described },
+            None => described,
+        })
+    }
+
     /// The prepared statement of this name, described anew if it may mean something else by now.
     async fn current(&mut self, name: &str) -> Result<Arc<Prepared<S::Statement>>, Stop> {
         let prepared = Arc::clone(self.statement(name)?);
         let meaning = self.session.meaning();
         let Some(statement) = prepared.statement.as_ref().filter(|_| prepared.meaning != meaning) else { return Ok(prepared) };
-        let guard = self.guard();
-        let described = self.session.describe(statement, &prepared.description.params);
-        let description = guard.run(&mut self.reader, described).await?;
+        let description = self.described(statement, &prepared.description.params).await?;
         let now = prepared.described_anew(description, meaning)?;
         self.session.prepared().insert(name, now);
         Ok(Arc::clone(self.statement(name)?))
