@@ -48,12 +48,14 @@ impl Moment {
 }
 
 impl Engine {
-    /// Keeps all relations readable at one epoch, at which `named` can be read at once. That epoch is at least `at_least`. Relations
-    /// that are behind it are not waited for.
+    /// Keeps all relations readable at one epoch, at which `named` can be read at once. That epoch is at least `at_least`, and the first of
+    /// every relation that is running. Relations that are behind it are not waited for.
     ///
     /// # Errors
     /// If the job of one of `named` has failed or is gone.
     pub async fn moment(&self, named: &[ObjectId], all: &[ObjectId], at_least: Epoch) -> Result<Moment, EngineError> {
+        let first = |id: &ObjectId| self.running_job(*id).ok().and_then(|job| job.since()).filter(|since| *since != Epoch::END);
+        let at_least = all.iter().filter_map(first).chain([at_least]).max().unwrap_or_default();
         let reading = self.read(named, at_least).await?;
         // What has ended stays as it is, but others go on.
         let ended = reading.epoch == Epoch::END;
