@@ -190,7 +190,7 @@ pub(crate) fn whole_type(data_type: &ast::DataType) -> ast::DataType {
     match data_type {
         ast::DataType::Time(_, zone) => ast::DataType::Time(None, *zone),
         ast::DataType::Timestamp(_, zone) => ast::DataType::Timestamp(None, *zone),
-        ast::DataType::Interval { fields, .. } => ast::DataType::Interval { fields: fields.clone(), precision: None },
+        ast::DataType::Interval { fields, .. } => ast::DataType::Interval { fields: *fields, precision: None },
         other => other.clone(),
     }
 }

@@ -85,14 +85,14 @@ impl ClientSession {
 
     /// The columns with where they come from and what is written of their types: drivers ask for that.
     pub(super) fn with_origins(&self, columns: Vec<ResultColumn>, query: &ast::Query, plan: &LogicalPlan) -> Vec<ResultColumn> {
-        let mut columns = self.from_relations(columns, query, plan);
+        let mut columns = self.with_relations(columns, query, plan);
         for (column, modifier) in columns.iter_mut().zip(thalweg_planner::written_modifiers(query)) {
             column.written_modifier = modifier;
         }
         columns
     }
 
-    fn from_relations(&self, columns: Vec<ResultColumn>, query: &ast::Query, plan: &LogicalPlan) -> Vec<ResultColumn> {
+    fn with_relations(&self, columns: Vec<ResultColumn>, query: &ast::Query, plan: &LogicalPlan) -> Vec<ResultColumn> {
         match self.view_of(query) {
             // A view is bound as its query: what comes from it is its own column all the same.
             Some(None) => columns,
