@@ -1,7 +1,7 @@
 //! Values as Postgres writes and reads them, as text and in binary, to and from Arrow arrays.
 //!
 //! In reading order: [`mod@write`] turns a column's values into bytes, [`read`] bytes into a column, [`text`] and [`parse`] hold
-//! the text forms of single values, [`interval`] those of intervals, [`array`] reads arrays, [`numeric`] the arithmetic that both directions share.
+//! the text forms of single values, [`interval`] those of intervals, [`mod@array`] reads arrays, [`numeric`] the arithmetic that both directions share.
 
 pub mod array;
 pub mod interval;
