@@ -242,6 +242,8 @@ impl Engine {
         let jobs = self.job_entries(announced);
         // From here on the databases may change again.
         inner.shared.clock.end_checkpoint(announced);
+        // What waited for that: state of jobs that were dropped or have ended.
+        inner.workers.lock().wake();
         let cut = Cut {
             epoch: announced,
             catalog_version: inner.catalog_version.load(Ordering::SeqCst),
