@@ -208,7 +208,6 @@ fn what_is_not_there_is_refused_with_a_hint() {
         ("create temp table t (a int) on commit drop", 29),
         ("create table t (a int) on commit preserve rows", 24),
         ("create materialized view v as select 1 with no data", 40),
-        ("insert into t values (1) on conflict do nothing", 1),
         ("vacuum t", 1),
         ("lock table t", 1),
         ("alter table t add column c int", 15),
