@@ -18,10 +18,10 @@ pub(crate) fn memory() -> ObjectStore {
 }
 
 /// A local store and a bucket, each empty. The directory lives as long as what is given back.
-pub(crate) fn both_kinds() -> (TempDir, Vec<ObjectStore>) {
+pub(crate) fn both_kinds() -> (TempDir, [ObjectStore; 2]) {
     let directory = TempDir::new().unwrap();
     let local = ObjectStore::local(directory.path()).unwrap();
-    (directory, vec![local, memory()])
+    (directory, [local, memory()])
 }
 
 /// Puts other bytes in an object's place, as no writer of ours would.
