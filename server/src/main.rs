@@ -62,7 +62,25 @@ enum OutputFormat {
     Json,
 }
 
+/// Why this machine's processor can't run what the program was compiled for, in the words of a user. Asked of the processor itself: the
+/// compiler takes for granted what it was told is there.
+#[cfg(all(target_arch = "x86_64", target_feature = "avx2"))]
+fn processor_lacks() -> Option<&'static str> {
+    let (basic, extended) = (std::arch::x86_64::__cpuid_count(1, 0), std::arch::x86_64::__cpuid_count(7, 0));
+    let needed = [(basic.ecx, 20, "SSE 4.2"), (basic.ecx, 12, "FMA"), (extended.ebx, 5, "AVX2"), (extended.ebx, 8, "BMI2")];
+    needed.iter().find(|(register, bit, _)| register >> bit & 1 == 0).map(|(.., name)| *name)
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_feature = "avx2")))]
+fn processor_lacks() -> Option<&'static str> {
+    None
+}
+
 fn main() -> ExitCode {
+    if let Some(name) = processor_lacks() {
+        eprintln!("thalweg: this build needs a processor with {name}; built with RUSTFLAGS=-Ctarget-cpu=native it runs here");
+        return ExitCode::FAILURE;
+    }
     let cli = Cli::parse();
     match start(cli) {
         Ok(()) => ExitCode::SUCCESS,
