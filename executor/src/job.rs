@@ -160,6 +160,9 @@ impl JobShared {
     /// Notes that a connector is in trouble, or no longer is.
     pub fn set_trouble(&self, who: &str, trouble: Option<String>) {
         let mut troubles = self.troubles.lock();
+        if trouble.is_none() && troubles.iter().all(|(name, _)| name != who) {
+            return;
+        }
         troubles.retain(|(name, _)| name != who);
         if let Some(reason) = trouble {
             troubles.push((who.to_string(), reason));

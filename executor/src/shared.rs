@@ -6,7 +6,7 @@ use crate::dataflow::{SplitState, TableQueue};
 use crate::delivery;
 use crate::delivery::progress::SinkHandle;
 use crate::error::OperatorError;
-use crate::feed::{Dealer, Feed, Wake};
+use crate::feed::{Dealer, Feed, Resting, Wake};
 use crate::job::JobShared;
 use crate::row_errors::ErrorLog;
 use crate::subscribe::Subscribers;
@@ -38,6 +38,8 @@ pub struct Shared {
     pub(crate) queues: Mutex<HashMap<ObjectId, Arc<TableQueue>>>,
     pub(crate) sources: Mutex<BTreeMap<(ObjectId, usize), SourceShared>>,
     pub(crate) sinks: Mutex<BTreeMap<ObjectId, SinkShared>>,
+    /// Sources that nothing comes from.
+    resting: Arc<Resting>,
     /// By worker: its database, to be read by others.
     pub(crate) stores: Mutex<BTreeMap<usize, StoreReader>>,
     /// Whether anything has changed that the next checkpoint would hold.
@@ -125,6 +127,7 @@ impl Shared {
             queues: Mutex::default(),
             sources: Mutex::default(),
             sinks: Mutex::default(),
+            resting: Arc::default(),
             stores: Mutex::default(),
             dirty: AtomicBool::new(false),
         }
@@ -200,7 +203,8 @@ impl Shared {
         let name = source.object.name.clone();
         let make = || {
             let job = Arc::clone(&context.job.shared);
-            Arc::new(Dealer::new(Arc::clone(&source.connector), name.clone(), job, self.workers))
+            let resting = Arc::clone(&self.resting);
+            Arc::new(Dealer::new(Arc::clone(&source.connector), name.clone(), job, resting, self.workers))
         };
         let dealer = Arc::clone(source.dealer.get_or_insert_with(make));
         let at = SourceContext {
