@@ -6,14 +6,16 @@ use crate::engine::EngineConfig;
 use crate::error::EngineError;
 use crate::row_errors::now_ms;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use thalweg_catalog::{CrashPoint, Epoch, VNode, WorkerIndex};
-use thalweg_storage::StorageError;
 use thalweg_storage::checkpoint::{CheckpointAttempt, CheckpointStore};
-use thalweg_storage::manifest::{CheckpointManifest, JobEntry, WorkerFiles};
+use thalweg_storage::manifest::{CheckpointManifest, FileEntry, JobEntry, WorkerFiles};
 use thalweg_storage::table_log::TableLog;
 use thalweg_storage::worker_store::{WorkerStore, WorkerStoreOptions};
+use thalweg_storage::{StorageError, StorageResult};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinHandle;
 
 /// How many manifests pass between collections of garbage.
 const GARBAGE_EVERY: u64 = 8;
@@ -83,13 +85,41 @@ pub struct Checkpointer {
     flushes: UnboundedReceiver<Flushed>,
     /// Whether the databases were built anew, so that no file is known from an earlier checkpoint.
     rebuilt: bool,
+    basis: Basis,
     made: u64,
 }
 
+/// The files that the state was restored from.
+enum Basis {
+    /// They are being read.
+    Checking(JoinHandle<StorageResult<()>>),
+    Whole,
+    Damaged(Arc<StorageError>),
+}
+
 impl Checkpointer {
-    /// For workers that tell `flushes` of their parts.
-    pub fn new(store: CheckpointStore, flushes: UnboundedReceiver<Flushed>, rebuilt: bool) -> Checkpointer {
-        Checkpointer { store, flushes, rebuilt, made: 0 }
+    /// For workers that tell `flushes` of their parts. Reads the files that `restored` took unread in the background: should one be
+    /// damaged, no checkpoint is made on top of it.
+    pub fn new(store: CheckpointStore, flushes: UnboundedReceiver<Flushed>, restored: &mut Restored) -> Checkpointer {
+        let linked = std::mem::take(&mut restored.linked);
+        let basis = if linked.is_empty() { Basis::Whole } else { Basis::Checking(tokio::spawn(store.check(linked))) };
+        Checkpointer { store, flushes, rebuilt: restored.rebuilt, basis, made: 0 }
+    }
+
+    /// Looks at how far the check of the files is that the state was restored from.
+    async fn look_at_basis(&mut self) -> Result<(), EngineError> {
+        if let Basis::Checking(check) = &mut self.basis
+            && check.is_finished()
+        {
+            self.basis = match check.await.map_err(|e| EngineError::Workers(e.to_string()))? {
+                Ok(()) => Basis::Whole,
+                Err(error) => Basis::Damaged(Arc::new(error)),
+            };
+        }
+        match &self.basis {
+            Basis::Damaged(error) => Err(EngineError::Damaged(Arc::clone(error))),
+            Basis::Checking(_) | Basis::Whole => Ok(()),
+        }
     }
 
     /// Waits for every worker's part of the checkpoint that has been announced at `epoch`: directories with their files, to be
@@ -129,9 +159,12 @@ impl Checkpointer {
     /// Makes a gathered checkpoint durable, and removes the directories.
     ///
     /// # Errors
-    /// If the store refuses; then there is no checkpoint.
+    /// If the store refuses, or what the state was restored from is damaged; then there is no checkpoint.
     pub async fn publish(&mut self, cut: Cut, directories: &[PathBuf], jobs: Vec<JobEntry>) -> Result<Made, EngineError> {
-        let made = self.upload(cut, directories, jobs).await;
+        let made = match self.look_at_basis().await {
+            Ok(()) => self.upload(cut, directories, jobs).await,
+            Err(damage) => Err(damage),
+        };
         for directory in directories {
             remove(directory).await;
         }
@@ -168,12 +201,13 @@ impl Checkpointer {
         Ok(Made { number: number.0, size_bytes, uploaded_bytes })
     }
 
-    /// Deletes what no checkpoint needs any more, now and then.
+    /// Deletes what no checkpoint needs any more, now and then; nothing before the files that the state was restored from are known
+    /// to be whole, for an older checkpoint may be wanted if they are not.
     ///
     /// # Errors
     /// If the store refuses.
     pub async fn collect_garbage(&self) -> Result<(), EngineError> {
-        if self.made.is_multiple_of(GARBAGE_EVERY) {
+        if matches!(self.basis, Basis::Whole) && self.made.is_multiple_of(GARBAGE_EVERY) {
             self.store.collect_garbage().await?;
         }
         Ok(())
@@ -186,8 +220,17 @@ async fn remove(directory: &Path) {
     }
 }
 
-/// Readies a database for each worker from a checkpoint, or an empty one. Also tells whether they were built anew because the
-/// number of workers is another one than the checkpoint's.
+/// What an engine starts from.
+pub struct Restored {
+    /// Each worker's database.
+    pub places: Vec<WorkerPlace>,
+    /// Whether the databases were built anew, because the number of workers is another one than the checkpoint's.
+    rebuilt: bool,
+    /// Files that were linked and not read.
+    linked: Vec<FileEntry>,
+}
+
+/// Readies a database for each worker from a checkpoint, or an empty one.
 ///
 /// # Errors
 /// If a file of the checkpoint is damaged or missing, or the disk refuses.
@@ -195,7 +238,7 @@ pub async fn restore(
     config: &EngineConfig,
     checkpoints: &CheckpointStore,
     manifest: Option<&CheckpointManifest>,
-) -> Result<(Vec<WorkerPlace>, bool), EngineError> {
+) -> Result<Restored, EngineError> {
     let root = &config.state_directory;
     let file = |action: &'static str, path: &Path| {
         let path = path.display().to_string();
@@ -215,25 +258,26 @@ pub async fn restore(
     for place in &places {
         std::fs::create_dir_all(&place.checkpoints).map_err(file("create", &place.checkpoints))?;
     }
+    let mut linked = vec![];
     let Some(manifest) = manifest else {
-        return Ok((places, false));
+        return Ok(Restored { places, rebuilt: false, linked });
     };
     if manifest.workers.len() == config.workers {
         for (worker, place) in places.iter().enumerate() {
-            checkpoints.restore_worker(manifest, WorkerIndex(worker), &place.database).await?;
+            linked.extend(checkpoints.restore_worker(manifest, WorkerIndex(worker), &place.database).await?);
         }
-        return Ok((places, false));
+        return Ok(Restored { places, rebuilt: false, linked });
     }
     let mut former = vec![];
     for worker in 0..manifest.workers.len() {
         let directory = root.join(format!("former-{worker}"));
-        checkpoints.restore_worker(manifest, WorkerIndex(worker), &directory).await?;
+        linked.extend(checkpoints.restore_worker(manifest, WorkerIndex(worker), &directory).await?);
         former.push(directory);
     }
     let (moved, count) = (places.clone(), config.workers);
     let rebuilding = tokio::task::spawn_blocking(move || rescale(&former, &moved, count));
     rebuilding.await.map_err(|e| EngineError::Workers(e.to_string()))??;
-    Ok((places, true))
+    Ok(Restored { places, rebuilt: true, linked })
 }
 
 /// Deals the entries of the former workers' databases out to the new ones.

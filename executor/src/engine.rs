@@ -104,11 +104,11 @@ impl Engine {
         let manifest = checkpoints.newest();
         let restored_at = manifest.as_ref().map(|m| m.epoch);
         let (flushed, flushes) = tokio::sync::mpsc::unbounded_channel::<Flushed>();
-        let (places, rebuilt) = crate::checkpoint::restore(&config, &checkpoints, manifest.as_deref()).await?;
+        let mut restored = crate::checkpoint::restore(&config, &checkpoints, manifest.as_deref()).await?;
         let clock = Clock::after(restored_at.unwrap_or_default());
         let shared = Arc::new(Shared::new(config.workers, clock, Handle::current()));
         let workers = {
-            let shared = Arc::clone(&shared);
+            let (shared, places) = (Arc::clone(&shared), std::mem::take(&mut restored.places));
             tokio::task::spawn_blocking(move || Workers::start(&shared, places, flushed))
                 .await
                 .map_err(|e| EngineError::Workers(e.to_string()))?
@@ -121,7 +121,7 @@ impl Engine {
             commanding: tokio::sync::Mutex::default(),
             writing: Mutex::default(),
             table_log,
-            checkpointer: tokio::sync::Mutex::new(Checkpointer::new(checkpoints, flushes, rebuilt)),
+            checkpointer: tokio::sync::Mutex::new(Checkpointer::new(checkpoints, flushes, &mut restored)),
             fingerprints: Mutex::default(),
             checkpoints: Mutex::default(),
             restored: jobs,

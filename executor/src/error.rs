@@ -37,6 +37,9 @@ pub enum EngineError {
     /// The log of tables took no write, and others that went with it.
     #[error("storage failed")]
     TableLog(#[source] std::sync::Arc<thalweg_storage::StorageError>),
+    /// A file of the checkpoint that the engine started from is not what was put.
+    #[error("the checkpoint that this process started from is damaged")]
+    Damaged(#[source] std::sync::Arc<thalweg_storage::StorageError>),
     /// A connector refused its options.
     #[error("{0}")]
     Refused(thalweg_catalog::SqlError),

@@ -1,13 +1,14 @@
 //! Checkpoints: every worker's database files and a manifest that names them, put when all of them are durable.
 //!
 //! Incremental: a table file that an earlier checkpoint of the same lineage has is named again and not uploaded again.
-//! Verified: the manifest is sealed, and every file is read back against its checksum at a restore; what is damaged or
-//! missing is an error that names it. Older checkpoints are restored only when asked for by number.
+//! Verified: the manifest is sealed, and every file is read back against its checksum: as it is fetched at a restore, or, where it
+//! is only linked, soon after. What is damaged or missing is an error that names it. Older checkpoints are restored only when asked for
+//! by number.
 
 use crate::error::{StorageError, StorageResult};
 use crate::generation::GenerationClaim;
 use crate::manifest::{CheckpointManifest, CheckpointNumber, Fence, FileEntry, Lineage, TAIL_BYTES, WorkerFiles};
-use crate::object::{FileKind, ObjectStore, Put, Upload, blocking};
+use crate::object::{Fetched, FileKind, ObjectStore, Put, Upload, blocking};
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -193,7 +194,8 @@ impl CheckpointStore {
     }
 
     /// Brings a worker's database files into `directory`, which must be empty or not exist, each checked against the
-    /// manifest. A worker without files gets an empty directory.
+    /// manifest. A worker without files gets an empty directory. Gives the files that were linked and not read: only their size
+    /// is known to be right until they are [checked](Self::check).
     ///
     /// # Errors
     /// `Missing` or `Corrupt`, naming the object.
@@ -202,7 +204,7 @@ impl CheckpointStore {
         manifest: &CheckpointManifest,
         worker: WorkerIndex,
         directory: &Path,
-    ) -> StorageResult<()> {
+    ) -> StorageResult<Vec<FileEntry>> {
         let target = directory.to_path_buf();
         blocking(move || empty_directory(&target)).await?;
         let files = manifest.workers.iter().filter(|w| w.worker == worker).flat_map(|w| &w.files);
@@ -211,11 +213,27 @@ impl CheckpointStore {
                 return Err(StorageError::corrupt(&manifest.number.path(), format!("\"{}\" is no file's name", file.name)));
             }
             let to = directory.join(&file.name);
-            self.store().fetch_file(&file.path, file.content(), &to, kind_of(&file.name)).await
+            let fetched = self.store().fetch_file(&file.path, file.content(), &to, kind_of(&file.name)).await?;
+            Ok((fetched == Fetched::Linked).then(|| file.clone()))
         });
-        futures::stream::iter(fetches).buffer_unordered(PARALLEL).try_collect::<()>().await?;
+        let linked: Vec<_> = futures::stream::iter(fetches).buffer_unordered(PARALLEL).try_collect().await?;
         CrashPoint::InRestore.pass();
-        Ok(())
+        Ok(linked.into_iter().flatten().collect())
+    }
+
+    /// Reads files of a checkpoint to their ends, one after another, and checks each against its manifest's word. None of them may be
+    /// deleted meanwhile.
+    ///
+    /// # Errors
+    /// `Missing` or `Corrupt`, naming the first object that is not what was put.
+    pub fn check(&self, files: Vec<FileEntry>) -> impl Future<Output = StorageResult<()>> + Send + 'static {
+        let claim = Arc::clone(&self.claim);
+        async move {
+            for file in &files {
+                claim.store().check(&file.path, file.content()).await?;
+            }
+            Ok(())
+        }
     }
 
     pub(crate) fn claim(&self) -> &GenerationClaim {

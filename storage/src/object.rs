@@ -95,6 +95,15 @@ pub enum FileKind {
     Mutable,
 }
 
+/// What is known of a file that was fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetched {
+    /// It is what was put.
+    Checked,
+    /// It is the object itself, of the right size and not read yet: see [`ObjectStore::check`].
+    Linked,
+}
+
 /// A local file to put as an object.
 #[derive(Clone, Debug)]
 pub struct Upload {
@@ -267,18 +276,40 @@ impl ObjectStore {
         }
     }
 
-    /// Brings an object into a new local file, and checks that it is what was put. Not synced: such a file is a working copy.
+    /// Brings an object into a new local file, and checks that it is what was put, or at least has its size. Not synced: such a
+    /// file is a working copy.
     ///
     /// # Errors
     /// `Missing` or `Corrupt`, naming the object.
-    pub async fn fetch_file(&self, path: &str, expected: Content, file: &Path, kind: FileKind) -> StorageResult<()> {
+    pub async fn fetch_file(&self, path: &str, expected: Content, file: &Path, kind: FileKind) -> StorageResult<Fetched> {
         check_path(path)?;
         match &self.backend {
             Backend::Local(local) => {
                 let (local, path, file) = (Arc::clone(local), path.to_string(), file.to_path_buf());
                 blocking(move || local.fetch_file(&path, expected, &file, kind)).await
             }
-            Backend::Remote(remote) => remote.fetch_file(path, expected, file).await,
+            Backend::Remote(remote) => {
+                remote.fetch_file(path, expected, file).await?;
+                Ok(Fetched::Checked)
+            }
+        }
+    }
+
+    /// Reads an object to its end, and checks that it is what was put.
+    ///
+    /// # Errors
+    /// `Missing` or `Corrupt`, naming the object.
+    pub async fn check(&self, path: &str, expected: Content) -> StorageResult<()> {
+        check_path(path)?;
+        match &self.backend {
+            Backend::Local(local) => {
+                let (local, path) = (Arc::clone(local), path.to_string());
+                blocking(move || local.check(&path, expected)).await
+            }
+            Backend::Remote(remote) => {
+                let bytes = remote.get(path).await?;
+                Content { size_bytes: bytes.len() as u64, crc32: crc32fast::hash(&bytes) }.check(expected, path)
+            }
         }
     }
 }

@@ -141,27 +141,36 @@ impl StoreCopier {
     /// # Errors
     /// If the database refuses.
     pub fn copy(&self, directory: &Path) -> StorageResult<()> {
+        let Some(db) = self.database.raw_if_open() else {
+            return std::fs::create_dir(directory).map_err(|e| StorageError::file("create", directory, e));
+        };
         self.database.flush()?;
-        let checkpoint = Checkpoint::new(self.database.raw()).map_err(database_error("begin a checkpoint"))?;
+        let checkpoint = Checkpoint::new(db).map_err(database_error("begin a checkpoint"))?;
         checkpoint.create_checkpoint(directory).map_err(database_error("write a checkpoint"))
     }
 }
 
 impl WorkerStore {
-    /// Opens the database in this directory, which is made if it is not there.
+    /// Opens the database in this directory, which is made if it is not there, when the first table is asked for.
     ///
     /// # Errors
     /// If RocksDB can't open it, or it is not one of ours.
     pub fn open(path: &Path, options: WorkerStoreOptions) -> StorageResult<WorkerStore> {
-        let rocksdb = rocksdb_options(&options);
-        let rows = rows_options(&rocksdb);
-        let families = [(COLUMN_FAMILY, rocksdb.clone()), (ROWS, rows)].map(|(name, o)| ColumnFamilyDescriptor::new(name, o));
-        let db = DB::open_cf_descriptors(&rocksdb, path, families).map_err(database_error("open"))?;
-        if let Some(rows) = db.cf_handle(ROWS) {
-            db.set_options_cf(rows, &[BLOB_LEVEL]).map_err(database_error("set up"))?;
-        }
+        let general = rocksdb_options(&options);
+        let rows = rows_options(&general);
+        let is_new = !path.join("CURRENT").exists();
+        let path = path.to_path_buf();
+        let open = move || {
+            let families = [(COLUMN_FAMILY, general.clone()), (ROWS, rows.clone())];
+            let families = families.map(|(name, options)| ColumnFamilyDescriptor::new(name, options));
+            let db = DB::open_cf_descriptors(&general, &path, families).map_err(database_error("open"))?;
+            if let Some(rows) = db.cf_handle(ROWS) {
+                db.set_options_cf(rows, &[BLOB_LEVEL]).map_err(database_error("set up"))?;
+            }
+            Ok(db)
+        };
         Ok(WorkerStore {
-            database: Database::new(db)?,
+            database: Database::new(Box::new(open), is_new)?,
             frozen: Rc::new(Cell::new(false)),
             states: Rc::new(RefCell::new(Vec::new())),
         })
@@ -182,6 +191,9 @@ impl WorkerStore {
     /// If the database refuses.
     pub fn drop_job(&self, job: ObjectId) -> StorageResult<()> {
         let gone = self.database.directory.write().remove_job(job);
+        if gone.is_empty() {
+            return Ok(());
+        }
         gone.iter().try_for_each(|table| self.database.delete_table(table.table_id))?;
         self.database.write(|batch| {
             for table in &gone {
@@ -226,9 +238,12 @@ impl WorkerStore {
     /// If the other database can't be read, or has a table of the same name in another shape.
     pub fn import_from(&self, other: &Path, keep: impl Fn(VNode) -> bool) -> StorageResult<FlushStats> {
         let options = rocksdb_options(&WorkerStoreOptions::default());
-        let families = [COLUMN_FAMILY, ROWS].map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
-        let db = DB::open_cf_descriptors_read_only(&options, other, families, false).map_err(database_error("open"))?;
-        let from = Database::new(db)?;
+        let other = other.to_path_buf();
+        let open = move || {
+            let families = [COLUMN_FAMILY, ROWS].map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
+            DB::open_cf_descriptors_read_only(&options, &other, families, false).map_err(database_error("open"))
+        };
+        let from = Database::new(Box::new(open), false)?;
         let tables = from.directory.read().tables().cloned().collect::<Vec<_>>();
         let mut total = FlushStats::default();
         for table in tables {
@@ -307,8 +322,8 @@ impl WorkerStore {
 
     /// The memory that the database itself holds: block cache with write buffers, in bytes.
     pub fn database_bytes(&self) -> usize {
-        let property = |name: &str| self.database.raw().property_int_value(name).ok().flatten().unwrap_or(0) as usize;
-        property("rocksdb.block-cache-usage")
+        let property = |db: &DB, name: &str| db.property_int_value(name).ok().flatten().unwrap_or(0) as usize;
+        self.database.raw_if_open().map_or(0, |db| property(db, "rocksdb.block-cache-usage"))
     }
 }
 

@@ -220,6 +220,7 @@ pub fn engine_error(error: &EngineError, catalog: &Catalog) -> SqlError {
     match error {
         EngineError::Storage(error) => storage_error(error),
         EngineError::TableLog(error) => storage_error(error),
+        EngineError::Damaged(error) => storage_error(error),
         EngineError::Refused(error) => error.clone(),
         EngineError::Workers(reason) => SqlError::new(SqlState::SystemError, format!("worker threads failed: {reason}")),
         EngineError::PlanChanged { name } => SqlError::new(

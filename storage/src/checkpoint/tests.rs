@@ -56,7 +56,8 @@ pub(crate) fn directory_of(files: &[(&str, &str)]) -> TempDir {
 pub(crate) async fn restored(store: &CheckpointStore, manifest: &CheckpointManifest) -> StorageResult<BTreeMap<String, String>> {
     let parent = TempDir::new().unwrap();
     let directory = parent.path().join("worker");
-    store.restore_worker(manifest, WORKER, &directory).await?;
+    let linked = store.restore_worker(manifest, WORKER, &directory).await?;
+    store.check(linked).await?;
     let files = fs::read_dir(&directory).unwrap().map(|entry| {
         let entry = entry.unwrap();
         (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap())
@@ -138,7 +139,7 @@ async fn restoring_needs_an_empty_directory() {
 }
 
 #[tokio::test]
-async fn d6_each_damaged_or_missing_file_is_named_at_restore() {
+async fn d6_each_damaged_or_missing_file_is_named_at_restore_or_by_the_check_after_it() {
     let (_directory, stores) = both_kinds();
     for store in stores {
         let checkpoints = open(&store).await;

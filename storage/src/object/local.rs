@@ -4,7 +4,7 @@
 //! no crash leaves a part of an object, and no crash takes back one that was put. `object_store`'s own local store has the
 //! same atomicity but syncs nothing, which is why this is not it.
 
-use super::{Content, FileKind, ObjectInfo, Put, Upload};
+use super::{Content, Fetched, FileKind, ObjectInfo, Put, Upload};
 use crate::error::{StorageError, StorageResult};
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -167,14 +167,14 @@ impl LocalStore {
         }
     }
 
-    pub(super) fn fetch_file(&self, path: &str, expected: Content, file: &Path, kind: FileKind) -> StorageResult<()> {
+    pub(super) fn fetch_file(&self, path: &str, expected: Content, file: &Path, kind: FileKind) -> StorageResult<Fetched> {
         let object = self.root.join(path);
         let source = File::open(&object).map_err(|e| self.read_error(path, e))?;
         if kind == FileKind::Immutable {
-            let content = content_of(&object).map_err(|e| self.read_error(path, e))?;
-            content.check(expected, path)?;
+            let size_bytes = source.metadata().map_err(|e| self.read_error(path, e))?.len();
+            Content { size_bytes, ..expected }.check(expected, path)?;
             match fs::hard_link(&object, file) {
-                Ok(()) => return Ok(()),
+                Ok(()) => return Ok(Fetched::Linked),
                 Err(e) if cannot_link(&e) => {}
                 Err(e) => return Err(StorageError::file("create", file, e)),
             }
@@ -182,7 +182,12 @@ impl LocalStore {
         let mut source = Checksummed::new(source);
         let mut copy = File::create_new(file).map_err(|e| StorageError::file("create", file, e))?;
         copy_all(&mut source, &mut copy).map_err(|e| StorageError::file("copy to", file, e))?;
-        source.content().check(expected, path)
+        source.content().check(expected, path)?;
+        Ok(Fetched::Checked)
+    }
+
+    pub(super) fn check(&self, path: &str, expected: Content) -> StorageResult<()> {
+        content_of(&self.root.join(path)).map_err(|e| self.read_error(path, e))?.check(expected, path)
     }
 
     /// Writes and syncs a file that has no name of its own yet.

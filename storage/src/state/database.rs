@@ -9,10 +9,10 @@
 
 use super::directory::{Directory, StoredTable, TableEntry};
 use crate::error::{ROCKSDB_DISK_FULL, StorageError, StorageResult};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rocksdb::{ColumnFamily, DB, DBPinnableSlice, DBRawIterator, FlushOptions, ReadOptions, Snapshot, WriteBatch, WriteOptions};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use thalweg_catalog::{Epoch, VNode};
 
@@ -36,9 +36,14 @@ pub(crate) const ROWS: &str = "rows";
 /// The bit that the ids of sorted tables have, and no others.
 pub(crate) const ROWS_BIT: u32 = 1 << 31;
 
+/// Opens RocksDB.
+pub(crate) type Opener = Box<dyn Fn() -> StorageResult<DB> + Send>;
+
 /// One worker's database, used by its thread for writing and by any thread for reading.
 pub(crate) struct Database {
-    db: DB,
+    /// Empty until the first table: a process without any is spared RocksDB's files and threads.
+    db: OnceLock<DB>,
+    opener: Mutex<Opener>,
     pub(crate) directory: RwLock<Directory>,
     /// Counts writes, so that a snapshot can be shared while there are none.
     writes: AtomicU64,
@@ -90,10 +95,18 @@ fn failed(action: &'static str) -> impl Fn(rocksdb::Error) -> StorageError {
 }
 
 impl Database {
-    /// Takes over a database that has been opened, and reads its directory.
-    pub(crate) fn new(db: DB) -> StorageResult<Arc<Database>> {
-        let database =
-            Database { db, directory: RwLock::new(Directory::default()), writes: AtomicU64::new(0), shared: RwLock::new(None) };
+    /// A database that is opened when it is needed; at once unless it `is_new`, to read its directory.
+    pub(crate) fn new(opener: Opener, is_new: bool) -> StorageResult<Arc<Database>> {
+        let database = Database {
+            db: OnceLock::new(),
+            opener: Mutex::new(opener),
+            directory: RwLock::new(Directory::default()),
+            writes: AtomicU64::new(0),
+            shared: RwLock::new(None),
+        };
+        if is_new {
+            return Ok(Arc::new(database));
+        }
         let mut entries = Vec::new();
         database.scan_prefix(&DIRECTORY_TABLE.to_be_bytes(), |key, value| {
             entries.push(TableEntry::from_json(&key[4..], value)?);
@@ -113,8 +126,22 @@ impl Database {
         Ok(registered.table)
     }
 
-    pub(crate) fn raw(&self) -> &DB {
-        &self.db
+    /// RocksDB's own handle; opens the database if it is not open yet.
+    pub(crate) fn raw(&self) -> StorageResult<&DB> {
+        if let Some(db) = self.db.get() {
+            return Ok(db);
+        }
+        let open = self.opener.lock();
+        if let Some(db) = self.db.get() {
+            return Ok(db);
+        }
+        let db = open()?;
+        Ok(self.db.get_or_init(|| db))
+    }
+
+    /// RocksDB's own handle, if the database is open.
+    pub(crate) fn raw_if_open(&self) -> Option<&DB> {
+        self.db.get()
     }
 
     /// The column family that these stored keys, or prefixes of them, are in.
@@ -124,13 +151,13 @@ impl Database {
     }
 
     fn named(&self, name: &str) -> StorageResult<&ColumnFamily> {
-        self.db.cf_handle(name).ok_or_else(|| damaged(format!("the column family {name} is missing")))
+        self.raw()?.cf_handle(name).ok_or_else(|| damaged(format!("the column family {name} is missing")))
     }
 
     /// Writes out what is in the database's memory.
     pub(crate) fn flush(&self) -> StorageResult<()> {
         let families = [self.named(COLUMN_FAMILY)?, self.named(ROWS)?];
-        self.db.flush_cfs_opt(&[&families[0], &families[1]], &FlushOptions::default()).map_err(failed("flush"))
+        self.raw()?.flush_cfs_opt(&[&families[0], &families[1]], &FlushOptions::default()).map_err(failed("flush"))
     }
 
     /// Deletes all that a table has stored.
@@ -148,7 +175,7 @@ impl Database {
         loop {
             let mut batch = WriteBatch::default();
             fill(&mut batch);
-            match self.db.write_opt(batch, &options) {
+            match self.raw()?.write_opt(batch, &options) {
                 Err(error) if error.as_ref().contains(ROCKSDB_DISK_FULL) => {
                     tracing::error!(%error, "the disk with the state is full; waiting for room");
                     std::thread::sleep(DISK_FULL_WAIT);
@@ -163,7 +190,7 @@ impl Database {
 
     /// Reads a key, not of a sorted table.
     pub(crate) fn get(&self, key: &[u8]) -> StorageResult<Option<DBPinnableSlice<'_>>> {
-        self.db.get_pinned(key).map_err(failed("read a key"))
+        self.raw()?.get_pinned(key).map_err(failed("read a key"))
     }
 
     /// Reads many keys, none of sorted tables, and gives each place with what was found.
@@ -179,7 +206,7 @@ impl Database {
             options.set_snapshot(&snapshot.snapshot);
         }
         for (piece, keys) in keys.chunks(READ_KEYS).enumerate() {
-            let values = self.db.batched_multi_get_cf_opt(family, keys, false, &options);
+            let values = self.raw()?.batched_multi_get_cf_opt(family, keys, false, &options);
             for (place, value) in values.into_iter().enumerate() {
                 let value = value.map_err(failed("read keys"))?;
                 found(piece * READ_KEYS + place, value.as_deref())?;
@@ -221,7 +248,7 @@ impl Database {
         if let Some(end) = after_prefix(prefix) {
             options.set_iterate_upper_bound(end);
         }
-        Ok(self.db.raw_iterator_cf_opt(self.family(prefix)?, options))
+        Ok(self.raw()?.raw_iterator_cf_opt(self.family(prefix)?, options))
     }
 
     /// Whether a table has no entries.
@@ -246,17 +273,17 @@ impl Database {
     }
 
     /// What is stored now, whatever is written later.
-    pub(crate) fn snapshot(self: &Arc<Database>) -> Arc<OwnedSnapshot> {
+    pub(crate) fn snapshot(self: &Arc<Database>) -> StorageResult<Arc<OwnedSnapshot>> {
         let writes = self.writes.load(Ordering::Acquire);
         if let Some((at, snapshot)) = &*self.shared.read()
             && *at == writes
             && let Some(snapshot) = snapshot.upgrade()
         {
-            return snapshot;
+            return Ok(snapshot);
         }
-        let snapshot = Arc::new(OwnedSnapshot::new(self));
+        let snapshot = Arc::new(OwnedSnapshot::new(self)?);
         *self.shared.write() = Some((writes, Arc::downgrade(&snapshot)));
-        snapshot
+        Ok(snapshot)
     }
 }
 
@@ -286,12 +313,12 @@ pub(crate) struct OwnedSnapshot {
 }
 
 impl OwnedSnapshot {
-    fn new(database: &Arc<Database>) -> OwnedSnapshot {
+    fn new(database: &Arc<Database>) -> StorageResult<OwnedSnapshot> {
         let database = Arc::clone(database);
         // SAFETY: the reference lives in a snapshot that is dropped before `database`, which owns what it points to at an address
         // that does not change, and that is never lent with its claimed lifetime: `database()` and reads borrow from `self`.
-        let db = unsafe { &*std::ptr::from_ref(&database.db) };
-        OwnedSnapshot { snapshot: db.snapshot(), database }
+        let db = unsafe { &*std::ptr::from_ref(database.raw()?) };
+        Ok(OwnedSnapshot { snapshot: db.snapshot(), database })
     }
 
     pub(crate) fn database(&self) -> &Arc<Database> {

@@ -45,7 +45,7 @@ impl StoreReader {
     pub fn scan_table(&self, table_id: u32) -> StorageResult<TableScan> {
         let table = self.tables().into_iter().find(|table| table.table_id == table_id);
         let table = table.ok_or_else(|| StorageError::Missing { path: format!("state table {table_id}") })?;
-        TableScan::new(self.database.snapshot(), table)
+        TableScan::new(self.database.snapshot()?, table)
     }
 }
 

@@ -292,9 +292,10 @@ fn merged_rows_lie_in_blob_files_and_are_in_a_checkpoint() {
         table.add(hashes[0], keys.row(0), rows.row(row), 1).unwrap();
     }
     state.flush().unwrap();
-    let family = store.database.raw().cf_handle(ROWS).unwrap();
+    let db = store.database.raw().unwrap();
+    let family = db.cf_handle(ROWS).unwrap();
     store.database.flush().unwrap();
-    store.database.raw().compact_range_cf(family, None::<&[u8]>, None::<&[u8]>);
+    db.compact_range_cf(family, None::<&[u8]>, None::<&[u8]>);
     store.checkpoint(&second).unwrap();
     let names = std::fs::read_dir(&second).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert!(names.into_iter().any(|name| name.ends_with(".blob")));

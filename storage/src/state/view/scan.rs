@@ -19,8 +19,15 @@ struct Resolved {
     count: i64,
 }
 
+/// Where a row of the batch that is being made stands.
+#[derive(Clone, Copy)]
+enum Source {
+    Piece(u32),
+    Layer { layer: u32, row: u32 },
+}
+
 /// Gives the rows in order of vnode and key. The database is read in pieces, each by an iterator of its own: the snapshot holds only
-/// versions, where an open iterator would hold files.
+/// versions, where an open iterator would hold files. A batch has rows of one piece, so that none is copied twice.
 pub(super) struct ViewScan {
     layout: Arc<Layout>,
     generation: Arc<Generation>,
@@ -29,22 +36,15 @@ pub(super) struct ViewScan {
     /// The layers' keys in order; none before the first batch.
     resolved: Option<Vec<Resolved>>,
     at_resolved: usize,
-    /// A piece of what is stored.
+    /// A piece of what is stored: keys from the vnode on.
     piece_keys: ByteRows,
     piece_values: ByteRows,
     at_piece: usize,
     /// Where the next piece starts; none when there is no more.
     next_piece: Option<Vec<u8>>,
     /// A row of which there are more copies than fitted into the last batch.
-    copies: Option<(Vec<u8>, i64)>,
+    copies: Option<(Source, i64)>,
     failed: bool,
-}
-
-/// The rows of the batch that is being made.
-#[derive(Default)]
-struct Rows {
-    keys: ByteRows,
-    values: ByteRows,
 }
 
 impl ViewScan {
@@ -85,19 +85,27 @@ impl ViewScan {
                 *next = Some(stored.to_vec());
                 return Ok(false);
             }
-            keys.push(stored.get(prefix.len()..).unwrap_or_default());
+            if stored.len() < PREFIX_BYTES {
+                return Err(damaged("a stored key is too short to have a vnode"));
+            }
+            keys.push(&stored[prefix.len()..]);
             values.push(value);
             Ok(true)
         })
     }
 
-    fn fill(&mut self, rows: &mut Rows) -> StorageResult<()> {
+    /// The rows of the next batch; none at the end.
+    fn pick(&mut self) -> StorageResult<Vec<Source>> {
         let resolved = self.resolved.take().unwrap_or_else(|| resolve(&self.layers));
-        if let Some((key, count)) = self.copies.take() {
-            self.push_copies(rows, &key, count);
+        let mut rows = Vec::with_capacity(BATCH_ROWS);
+        if let Some((source, count)) = self.copies.take() {
+            self.push_copies(&mut rows, source, count);
         }
-        while rows.keys.len() < BATCH_ROWS {
+        while rows.len() < BATCH_ROWS {
             if self.at_piece == self.piece_keys.len() && self.next_piece.is_some() {
+                if !rows.is_empty() {
+                    break;
+                }
                 self.read_piece()?;
             }
             let stored = (self.at_piece < self.piece_keys.len()).then(|| self.piece_keys.get(self.at_piece));
@@ -108,64 +116,60 @@ impl ViewScan {
                 (None, Some(_)) => Ordering::Greater,
                 (Some(key), Some(r)) => key.cmp(self.layers[r.layer as usize].key(r.row as usize)),
             };
-            self.push_row(
-                rows,
-                (order != Ordering::Greater).then_some(self.at_piece),
-                changed.filter(|_| order != Ordering::Less),
-            )?;
+            let stored = (order != Ordering::Greater).then_some(self.at_piece);
+            self.push_row(&mut rows, stored, changed.filter(|_| order != Ordering::Less))?;
             self.at_piece += usize::from(order != Ordering::Greater);
             self.at_resolved += usize::from(order != Ordering::Less);
         }
         self.resolved = Some(resolved);
-        Ok(())
+        Ok(rows)
     }
 
     /// Adds what is left of a key when what is stored and what has changed are put together.
-    fn push_row(&mut self, rows: &mut Rows, stored: Option<usize>, changed: Option<&Resolved>) -> StorageResult<()> {
-        let layers = self.layers.clone();
-        let change = changed.map(|r| (&layers[r.layer as usize], r));
-        if self.layout.keyed {
-            match (change, stored) {
-                (Some((layer, r)), _) => {
-                    if let Change::Row(Some(value)) = layer.change(r.row as usize) {
-                        rows.keys.push(layer.bare_key(r.row as usize));
-                        rows.values.push(value);
-                    }
-                }
-                (None, Some(at)) => {
-                    rows.keys.push(bare(self.piece_keys.get(at))?);
-                    rows.values.push(self.piece_values.get(at));
-                }
-                (None, None) => {}
-            }
-            return Ok(());
-        }
-        let before = stored.map_or(Ok(0), |at| stored_count(self.piece_values.get(at)))?;
-        let count = before + change.map_or(0, |(_, r)| r.count);
-        let key = match (change, stored) {
-            (Some((layer, r)), _) => layer.bare_key(r.row as usize).to_vec(),
-            (None, Some(at)) => bare(self.piece_keys.get(at))?.to_vec(),
+    fn push_row(&mut self, rows: &mut Vec<Source>, stored: Option<usize>, changed: Option<&Resolved>) -> StorageResult<()> {
+        let source = match (changed, stored) {
+            (Some(r), _) => Source::Layer { layer: r.layer, row: r.row },
+            (None, Some(at)) => Source::Piece(at as u32),
             (None, None) => return Ok(()),
         };
-        self.push_copies(rows, &key, count);
+        if !self.layout.keyed {
+            let before = stored.map_or(Ok(0), |at| stored_count(self.piece_values.get(at)))?;
+            self.push_copies(rows, source, before + changed.map_or(0, |r| r.count));
+            return Ok(());
+        }
+        let is_deleted = changed.is_some_and(|r| {
+            let change = self.layers[r.layer as usize].change(r.row as usize);
+            !matches!(change, Change::Row(Some(_)))
+        });
+        if !is_deleted {
+            rows.push(source);
+        }
         Ok(())
     }
 
-    fn push_copies(&mut self, rows: &mut Rows, key: &[u8], count: i64) {
-        let room = (BATCH_ROWS - rows.keys.len()) as i64;
-        for _ in 0..count.min(room) {
-            rows.keys.push(key);
-            rows.values.push(&[]);
-        }
+    fn push_copies(&mut self, rows: &mut Vec<Source>, source: Source, count: i64) {
+        let room = (BATCH_ROWS - rows.len()) as i64;
+        rows.extend((0..count.min(room)).map(|_| source));
         if count > room {
-            self.copies = Some((key.to_vec(), count - room));
+            self.copies = Some((source, count - room));
         }
     }
-}
 
-/// A stored key of this table without the vnode.
-fn bare(key: &[u8]) -> StorageResult<&[u8]> {
-    key.get(PREFIX_BYTES - size_of::<u32>()..).ok_or_else(|| damaged("a stored key is too short to have a vnode"))
+    fn batch(&self, rows: &[Source]) -> StorageResult<RecordBatch> {
+        let keys = rows.iter().map(|source| match *source {
+            // Without the vnode.
+            Source::Piece(at) => &self.piece_keys.get(at as usize)[PREFIX_BYTES - size_of::<u32>()..],
+            Source::Layer { layer, row } => self.layers[layer as usize].bare_key(row as usize),
+        });
+        let values = rows.iter().map(|source| match *source {
+            Source::Piece(at) => self.piece_values.get(at as usize),
+            Source::Layer { layer, row } => match self.layers[layer as usize].change(row as usize) {
+                Change::Row(Some(value)) => value,
+                Change::Row(None) | Change::Count(_) => &[],
+            },
+        });
+        self.layout.batch(&self.columns, rows.len(), keys, values)
+    }
 }
 
 /// How many copies of a row are stored.
@@ -208,10 +212,7 @@ impl Iterator for ViewScan {
         if self.failed {
             return None;
         }
-        let mut rows = Rows::default();
-        let batch = self
-            .fill(&mut rows)
-            .and_then(|()| self.layout.batch(&self.columns, rows.keys.len(), rows.keys.iter(), rows.values.iter()));
+        let batch = self.pick().and_then(|rows| self.batch(&rows));
         self.failed = batch.is_err();
         match batch {
             Ok(batch) if batch.num_rows() == 0 => None,

@@ -51,7 +51,7 @@ impl Writer {
         let layout = Arc::new(Layout::new(&table, schema, key)?);
         let blank = database.is_empty(table.table_id)?;
         let (rows, base) = database.view_counter(table.table_id)?;
-        let current = Generation::new(base, database.snapshot(), blank);
+        let current = Generation::new(base, database.snapshot()?, blank);
         let generations = RwLock::new(Generations { current, previous: None, older: Vec::new() });
         let shared = Arc::new(ViewShared { layout: Arc::clone(&layout), generations, rows: AtomicI64::new(rows) });
         Ok(Writer {
@@ -130,7 +130,7 @@ impl Writer {
         }
         // Between the last change and the completed epoch there was none: the new generation can be read from there on.
         let Some(base) = self.current.layers.last().map(|layer| layer.epoch()) else {
-            self.refresh();
+            self.refresh()?;
             return Ok(FlushStats::default());
         };
         let database = Arc::clone(&self.database);
@@ -145,13 +145,13 @@ impl Writer {
         self.shared.rows.store(self.rows, Ordering::Release);
         self.blank = database.is_empty(self.layout.table_id)?;
         self.previous = std::mem::take(&mut self.current);
-        self.begin(Generation::new(base, database.snapshot(), self.blank));
+        self.begin(Generation::new(base, database.snapshot()?, self.blank));
         Ok(stats)
     }
 
     /// With nothing to write, only lets go of the old snapshot: it would keep old versions of every other table's keys.
-    fn refresh(&mut self) {
-        let snapshot = self.database.snapshot();
+    fn refresh(&mut self) -> StorageResult<()> {
+        let snapshot = self.database.snapshot()?;
         self.previous = Recent::default();
         let mut generations = self.shared.generations.write();
         generations.previous = None;
@@ -159,6 +159,7 @@ impl Writer {
             let (base, blank) = (generations.current.base, self.blank);
             generations.current = Generation::new(base, snapshot, blank);
         }
+        Ok(())
     }
 
     fn begin(&mut self, next: Arc<Generation>) {
