@@ -10,6 +10,9 @@ const DEPTH_MAX: usize = 1000;
 /// The most digits of a number on either side of its point, as of `numeric` in Postgres.
 const DIGITS_MAX: i64 = 131_072;
 
+/// How many bytes the numbers of a text may take when they are written out: a few digits can stand for a hundred thousand.
+const WRITTEN_MAX: usize = 1 << 28;
+
 /// How much of a text an error shows, in characters.
 const SHOWN_MAX: usize = 50;
 
@@ -24,9 +27,9 @@ pub fn check(text: &str) -> SqlResult<()> {
 /// The text of the value that `jsonb` makes of a JSON text.
 ///
 /// # Errors
-/// As [`check`]; `22003` for a number that is too large.
+/// As [`check`]; `22003` for a number that is too large, `54000` for numbers that are too long together.
 pub fn canonical(text: &str) -> SqlResult<String> {
-    let mut reader = Reader { text, at: 0, depth: 0 };
+    let mut reader = Reader { text, at: 0, depth: 0, written: 0 };
     let mut out = String::with_capacity(text.len());
     reader.value(&mut out, |found| format!("Expected JSON value, but found \"{found}\"."))?;
     match reader.peek() {
@@ -40,6 +43,8 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    /// How many bytes numbers have taken so far.
+    written: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -201,7 +206,14 @@ impl<'a> Reader<'a> {
             return Err(invalid(format!("Token \"{}\" is invalid.", shown(token))));
         }
         self.at += token.len();
-        put_number(negative, whole, fraction.unwrap_or(""), exponent.parse().unwrap_or(i64::MAX), out)
+        let start = out.len();
+        put_number(negative, whole, fraction.unwrap_or(""), exponent.parse().unwrap_or(i64::MAX), out)?;
+        self.written += out.len() - start;
+        if self.written > WRITTEN_MAX {
+            let message = format!("the numbers of a JSON value take more than {WRITTEN_MAX} bytes");
+            return Err(SqlError::new(SqlState::ProgramLimitExceeded, message));
+        }
+        Ok(())
     }
 }
 

@@ -180,6 +180,6 @@ fn string(quoted: &str) -> SqlResult<Cow<'_, str>> {
     let Some(rest) = quoted.strip_prefix('"') else { return Ok(Cow::Borrowed(quoted)) };
     match rest.strip_suffix('"') {
         Some(plain) if !plain.contains('\\') => Ok(Cow::Borrowed(plain)),
-        _ => Reader { text: quoted, at: 0, depth: 0 }.string().map(Cow::Owned),
+        _ => Reader { text: quoted, at: 0, depth: 0, written: 0 }.string().map(Cow::Owned),
     }
 }

@@ -100,3 +100,9 @@ fn what_is_no_json_has_parts_or_none_and_nothing_worse() {
         assert!(shown.is_err() || shown.is_ok());
     }
 }
+
+#[test]
+fn d19_numbers_that_are_long_together_are_refused() {
+    assert!(canonical(&format!("[{}1]", "1e131071,".repeat(10))).is_ok());
+    assert_eq!(canonical(&format!("[{}1]", "1e131071,".repeat(2100))).unwrap_err().state, SqlState::ProgramLimitExceeded);
+}

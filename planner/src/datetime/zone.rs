@@ -36,7 +36,8 @@ impl SessionTimeZone {
             None => (digits, "0"),
         };
         let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
-        if hours > 15 || minutes > 59 {
+        // There can be signs here too: `+-5`.
+        if !(0..=15).contains(&hours) || !(0..60).contains(&minutes) {
             return None;
         }
         FixedOffset::east_opt(sign * (hours * 3600 + minutes * 60)).map(SessionTimeZone::Fixed)

@@ -12,6 +12,8 @@ use arrow::util::pretty::pretty_format_batches;
 use bytes::Bytes;
 use thalweg_catalog::{Column, SqlType};
 
+mod values;
+
 /// How many rounds there are of each kind without the variable: some seconds for all.
 const ROUNDS: u64 = 20_000;
 
