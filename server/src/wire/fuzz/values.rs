@@ -43,7 +43,7 @@ const SAMPLES: [(&str, &[&str]); 21] = [
 fn settings(random: &mut Random) -> OutputSettings {
     const ZONES: [&str; 5] = ["UTC", "America/New_York", "Asia/Kolkata", "+05:45", "Africa/Monrovia"];
     OutputSettings {
-        time_zone: SessionTimeZone::parse(random.pick(&ZONES)).expect("a zone"),
+        time_zone: SessionTimeZone::parse(random.pick::<&str>(&ZONES)).expect("a zone"),
         bytea_output: *random.pick(&[ByteaOutput::Hex, ByteaOutput::Escape]),
         interval_style: *random.pick(&[IntervalStyle::Postgres, IntervalStyle::PostgresVerbose, IntervalStyle::Iso8601]),
         ..OutputSettings::default()
