@@ -111,9 +111,15 @@ impl Checkpointer {
         if let Basis::Checking(check) = &mut self.basis
             && check.is_finished()
         {
-            self.basis = match check.await.map_err(|e| EngineError::Workers(e.to_string()))? {
-                Ok(()) => Basis::Whole,
-                Err(error) => Basis::Damaged(Arc::new(error)),
+            self.basis = match check.await {
+                Ok(Ok(())) => Basis::Whole,
+                Ok(Err(error)) => Basis::Damaged(Arc::new(error)),
+                // Nobody knows whether they are whole.
+                Err(error) => Basis::Damaged(Arc::new(StorageError::File {
+                    action: "check",
+                    path: "the restored files".to_string(),
+                    source: std::io::Error::other(error),
+                })),
             };
         }
         match &self.basis {
