@@ -1,10 +1,12 @@
 //! The catalog: an immutable snapshot of all objects, and the transactions that lead from one to the next.
 
+use crate::carried::CarriedType;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ids::ObjectId;
-use crate::object::{CatalogObject, ObjectDefinition};
+use crate::object::{CatalogObject, EnumLabel, ObjectDefinition};
 use crate::security::{Security, SecurityChange, Subject};
 use crate::suggest;
+use crate::types::SqlType;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,6 +25,7 @@ pub const TEMPORARY_PREFIX: &str = "pg_temp_";
 pub struct Catalog {
     version: u64,
     next_id: ObjectId,
+    /// Relations and types: as in Postgres, they share one space of names.
     objects: BTreeMap<ObjectId, Arc<CatalogObject>>,
     /// CATALOG-1: holds exactly the names of `objects`.
     names: BTreeMap<(String, String), ObjectId>,
@@ -68,6 +71,13 @@ pub enum CatalogChange {
         column: usize,
         /// The text, none to remove it.
         comment: Option<String>,
+    },
+    /// Gives an enum type, which nothing may use, these labels.
+    SetLabels {
+        /// Which type.
+        id: ObjectId,
+        /// All of its labels.
+        labels: Vec<EnumLabel>,
     },
     /// A new schema.
     CreateSchema(String),
@@ -141,18 +151,32 @@ impl Catalog {
         self.next_id
     }
 
-    /// The object of this id.
+    /// The relation of this id.
     pub fn get(&self, id: ObjectId) -> Option<&Arc<CatalogObject>> {
+        self.entry(id).filter(|object| object.is_relation())
+    }
+
+    /// The relation or type of this id.
+    pub fn entry(&self, id: ObjectId) -> Option<&Arc<CatalogObject>> {
         self.objects.get(&id)
     }
 
-    /// The object of this name.
+    /// The relation of this name.
     pub fn find(&self, schema: &str, name: &str) -> Option<&Arc<CatalogObject>> {
+        self.find_entry(schema, name).filter(|object| object.is_relation())
+    }
+
+    /// The type of this name.
+    pub fn find_type(&self, schema: &str, name: &str) -> Option<&Arc<CatalogObject>> {
+        self.find_entry(schema, name).filter(|object| !object.is_relation())
+    }
+
+    fn find_entry(&self, schema: &str, name: &str) -> Option<&Arc<CatalogObject>> {
         let id = self.names.get(&(schema.to_string(), name.to_string()))?;
         self.objects.get(id)
     }
 
-    /// The object of this name, or the error that a user is told.
+    /// The relation of this name, or the error that a user is told.
     ///
     /// # Errors
     /// `42P01` with the nearest name as a hint.
@@ -160,7 +184,7 @@ impl Catalog {
         self.find(schema, name).ok_or_else(|| {
             let shown = if schema == DEFAULT_SCHEMA { name.to_string() } else { format!("{schema}.{name}") };
             let error = SqlError::new(SqlState::UndefinedTable, format!("relation \"{shown}\" does not exist"));
-            let names = self.objects.values().filter(|o| o.schema == schema).map(|o| o.name.as_str());
+            let names = self.objects().filter(|o| o.schema == schema).map(|o| o.name.as_str());
             match suggest::nearest(name, names) {
                 Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
                 None => error,
@@ -168,8 +192,26 @@ impl Catalog {
         })
     }
 
-    /// All objects in order of their ids, so that what an object reads comes before it.
+    /// All relations in order of their ids, so that what a relation reads comes before it.
     pub fn objects(&self) -> impl Iterator<Item = &Arc<CatalogObject>> {
+        self.objects.values().filter(|object| object.is_relation())
+    }
+
+    /// All types in order of their ids.
+    pub fn types(&self) -> impl Iterator<Item = &Arc<CatalogObject>> {
+        self.objects.values().filter(|object| !object.is_relation())
+    }
+
+    /// The type of a user that has this OID, or whose arrays have it.
+    pub fn type_of_oid(&self, oid: u32) -> Option<SqlType> {
+        let of = self.types().filter_map(|object| object.enum_type()).find(|of| of.id.0 == oid || of.array.0 == oid)?;
+        let is_array = of.array.0 == oid;
+        let one = SqlType::Carried(CarriedType::Enum(Arc::new(of)));
+        Some(if is_array { SqlType::Array(Box::new(one)) } else { one })
+    }
+
+    /// All relations and types in order of their ids, so that what one of them uses comes before it.
+    pub fn entries(&self) -> impl Iterator<Item = &Arc<CatalogObject>> {
         self.objects.values()
     }
 
@@ -193,12 +235,12 @@ impl Catalog {
         &self.security
     }
 
-    /// The objects that read this one directly, in order of their ids.
+    /// The relations that read or use this one directly, in order of their ids.
     pub fn dependents(&self, id: ObjectId) -> Vec<&Arc<CatalogObject>> {
         self.objects.values().filter(|o| o.depends_on.contains(&id)).collect()
     }
 
-    /// All objects that read this one, directly or through others, the last-created first: the order to drop them in.
+    /// All relations that read or use this one, directly or through others, the last-created first: the order to drop them in.
     pub fn dependents_deep(&self, id: ObjectId) -> Vec<Arc<CatalogObject>> {
         let mut found = BTreeSet::from([id]);
         // Ids grow along dependencies, so one pass in their order sees every chain.
@@ -214,7 +256,7 @@ impl Catalog {
     /// The catalog after a transaction.
     ///
     /// # Errors
-    /// What the user is told: a name that is taken (`42P07`), an object that is gone (`42P01`), dependents that would be
+    /// What the user is told: a name that is taken (`42P07`, `42710`), an object that is gone (`42P01`), dependents that would be
     /// left behind (`2BP01`). The catalog itself is unchanged.
     pub fn apply(&self, transaction: &CatalogTransaction) -> SqlResult<Catalog> {
         if transaction.version != self.version + 1 {
@@ -246,21 +288,21 @@ impl Catalog {
                 if !self.has_schema(&object.schema) {
                     return Err(no_schema(&object.schema));
                 }
-                self.claim_name(&object.schema, &object.name, object.id)?;
+                self.claim_name(&object.schema, &object.name, object)?;
                 if object.id < self.next_id {
                     return Err(SqlError::internal(format!("object id {} was given out before", object.id)));
                 }
-                self.next_id = ObjectId(object.id.0 + 1);
+                self.next_id = ObjectId(object.last_id().0 + 1);
                 self.objects.insert(object.id, Arc::new((**object).clone()));
             }
             CatalogChange::Drop(id) => {
                 let object = self.objects.remove(id).ok_or_else(|| gone(*id))?;
                 self.names.remove(&(object.schema.clone(), object.name.clone()));
-                Arc::make_mut(&mut self.security).forget(&Subject::Relation(*id));
+                Arc::make_mut(&mut self.security).forget(&object.subject());
             }
             CatalogChange::Rename { id, name } => {
                 let old = Arc::clone(self.objects.get(id).ok_or_else(|| gone(*id))?);
-                self.claim_name(&old.schema, name, *id)?;
+                self.claim_name(&old.schema, name, &old)?;
                 self.names.remove(&(old.schema.clone(), old.name.clone()));
                 self.objects.insert(*id, Arc::new(CatalogObject { name: name.clone(), ..(*old).clone() }));
             }
@@ -279,6 +321,7 @@ impl Catalog {
                 self.objects.insert(*id, Arc::new(CatalogObject { comment: comment.clone(), ..(*old).clone() }));
             }
             CatalogChange::CommentColumn { id, column, comment } => self.comment_column(*id, *column, comment.as_ref())?,
+            CatalogChange::SetLabels { id, labels } => self.set_labels(*id, labels)?,
             CatalogChange::CreateSchema(name) => {
                 if SYSTEM_SCHEMAS.contains(&name.as_str()) || !self.schemas.insert(name.clone()) {
                     return Err(SqlError::new(SqlState::DuplicateSchema, format!("schema \"{name}\" already exists")));
@@ -330,12 +373,30 @@ impl Catalog {
         Ok(())
     }
 
-    fn claim_name(&mut self, schema: &str, name: &str, id: ObjectId) -> SqlResult<()> {
-        let key = (schema.to_string(), name.to_string());
-        if self.names.contains_key(&key) {
-            return Err(SqlError::new(SqlState::DuplicateTable, format!("relation \"{name}\" already exists")));
+    /// Columns, states and plans hold the type's labels with them: none of them may be left with others.
+    fn set_labels(&mut self, id: ObjectId, wanted: &[EnumLabel]) -> SqlResult<()> {
+        let mut object = (**self.objects.get(&id).ok_or_else(|| gone(id))?).clone();
+        if let Some(user) = self.dependents(id).first() {
+            let message = format!("labels cannot be added to type \"{}\" while something uses it", object.name);
+            return Err(SqlError::unsupported(message)
+                .with_detail(format!("{} \"{}\" uses it.", user.kind(), user.name))
+                .with_hint("Create another type, or drop what uses this one first."));
         }
-        self.names.insert(key, id);
+        let ObjectDefinition::Enum { labels, .. } = &mut object.definition else {
+            return Err(SqlError::internal(format!("object {id} has no labels")));
+        };
+        labels.clear();
+        labels.extend_from_slice(wanted);
+        self.next_id = self.next_id.max(ObjectId(object.last_id().0 + 1));
+        self.objects.insert(id, Arc::new(object));
+        Ok(())
+    }
+
+    fn claim_name(&mut self, schema: &str, name: &str, object: &CatalogObject) -> SqlResult<()> {
+        if let Some(taken) = self.find_entry(schema, name) {
+            return Err(name_taken(name, object.is_relation() && taken.is_relation()));
+        }
+        self.names.insert((schema.to_string(), name.to_string()), object.id);
         Ok(())
     }
 
@@ -368,6 +429,15 @@ impl Catalog {
 
 fn no_schema(name: &str) -> SqlError {
     SqlError::new(SqlState::InvalidSchemaName, format!("schema \"{name}\" does not exist"))
+}
+
+/// `42P07`, or `42710` where one of the two is a type: relations have types of their names in Postgres.
+pub fn name_taken(name: &str, are_relations: bool) -> SqlError {
+    if are_relations {
+        return SqlError::new(SqlState::DuplicateTable, format!("relation \"{name}\" already exists"));
+    }
+    SqlError::new(SqlState::DuplicateObject, format!("type \"{name}\" already exists"))
+        .with_detail("Relations and types of a schema share one space of names.")
 }
 
 fn gone(id: ObjectId) -> SqlError {

@@ -1,5 +1,6 @@
 //! JSON text: checked as Postgres checks it, and in the form that `jsonb` keeps: keys once each, shortest first, numbers written out.
 
+pub mod contains;
 pub mod get;
 
 use crate::error::{SqlError, SqlResult, SqlState};

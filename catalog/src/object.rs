@@ -1,7 +1,9 @@
-//! Catalog objects: sources, tables, views, materialized views and sinks.
+//! Catalog objects: sources, tables, views, materialized views and sinks, which are relations, and types.
 
+use crate::carried::labels::EnumType;
 use crate::column::{Column, schema_of};
 use crate::ids::ObjectId;
+use crate::security::Subject;
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -81,6 +83,24 @@ pub enum ObjectDefinition {
         /// The columns of the target's key, for an upsert sink.
         key: Vec<usize>,
     },
+    /// A type whose values are labels.
+    Enum {
+        /// The OID of its arrays.
+        array: ObjectId,
+        /// Its labels, in their order.
+        labels: Vec<EnumLabel>,
+    },
+}
+
+/// A label of an enum type.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct EnumLabel {
+    /// Its lasting id, which is its OID in `pg_enum`.
+    pub id: ObjectId,
+    /// Its text.
+    pub label: String,
+    /// `pg_enum.enumsortorder`: grows along the labels.
+    pub sort_order: f32,
 }
 
 /// When a query over windows gives out its results.
@@ -186,6 +206,7 @@ pub enum ObjectKind {
     View,
     MaterializedView,
     Sink,
+    Type,
 }
 
 impl fmt::Display for ObjectKind {
@@ -196,6 +217,7 @@ impl fmt::Display for ObjectKind {
             ObjectKind::View => "view",
             ObjectKind::MaterializedView => "materialized view",
             ObjectKind::Sink => "sink",
+            ObjectKind::Type => "type",
         })
     }
 }
@@ -209,6 +231,32 @@ impl CatalogObject {
             ObjectDefinition::View { .. } => ObjectKind::View,
             ObjectDefinition::MaterializedView { .. } => ObjectKind::MaterializedView,
             ObjectDefinition::Sink { .. } => ObjectKind::Sink,
+            ObjectDefinition::Enum { .. } => ObjectKind::Type,
+        }
+    }
+
+    /// Whether it is a relation, and no type.
+    pub fn is_relation(&self) -> bool {
+        self.kind() != ObjectKind::Type
+    }
+
+    /// What its owner and its privileges are kept under.
+    pub fn subject(&self) -> Subject {
+        if self.is_relation() { Subject::Relation(self.id) } else { Subject::Type(self.id) }
+    }
+
+    /// The enum type that it is.
+    pub fn enum_type(&self) -> Option<EnumType> {
+        let ObjectDefinition::Enum { array, labels } = &self.definition else { return None };
+        let labels = labels.iter().map(|known| known.label.clone()).collect();
+        Some(EnumType { id: self.id, array: *array, schema: self.schema.clone(), name: self.name.clone(), labels })
+    }
+
+    /// The last of the ids that are its own: an enum type has some beside its first.
+    pub fn last_id(&self) -> ObjectId {
+        match &self.definition {
+            ObjectDefinition::Enum { array, labels } => labels.iter().map(|known| known.id).fold(*array, ObjectId::max),
+            _ => self.id,
         }
     }
 
@@ -219,7 +267,7 @@ impl CatalogObject {
 
     /// Whether the engine runs a dataflow for it: tables, materialized views and sinks.
     pub fn is_job(&self) -> bool {
-        !matches!(self.kind(), ObjectKind::Source | ObjectKind::View)
+        !matches!(self.kind(), ObjectKind::Source | ObjectKind::View | ObjectKind::Type)
     }
 
     /// Whether its rows are kept and can be read at an epoch: tables and materialized views.
@@ -232,7 +280,7 @@ impl CatalogObject {
         match &self.definition {
             ObjectDefinition::Table { primary_key, .. } => primary_key,
             ObjectDefinition::MaterializedView { key, .. } | ObjectDefinition::Sink { key, .. } => key,
-            ObjectDefinition::Source { .. } | ObjectDefinition::View { .. } => &[],
+            ObjectDefinition::Source { .. } | ObjectDefinition::View { .. } | ObjectDefinition::Enum { .. } => &[],
         }
     }
 
@@ -241,7 +289,7 @@ impl CatalogObject {
         match &self.definition {
             ObjectDefinition::Source { connector, .. } | ObjectDefinition::Sink { connector, .. } => Some(connector),
             ObjectDefinition::Table { connector, .. } => connector.as_ref(),
-            ObjectDefinition::View { .. } | ObjectDefinition::MaterializedView { .. } => None,
+            ObjectDefinition::View { .. } | ObjectDefinition::MaterializedView { .. } | ObjectDefinition::Enum { .. } => None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! SQL types: what a column is to a user, and the Arrow type that carries it.
 
+use crate::carried::CarriedType;
+use crate::carried::labels::EnumType;
 use crate::error::{SqlError, SqlResult, SqlState};
 use arrow::datatypes::{DataType, Field, Fields, IntervalUnit, TimeUnit};
 use serde::{Deserialize, Serialize};
@@ -19,7 +21,7 @@ pub const NUMERIC_DEFAULT: (u8, i8) = (38, 10);
 
 /// A SQL type as Postgres knows it.
 ///
-/// Carried by Arrow as: integers and floats as they are; `numeric` as Decimal128; text types, `uuid` and JSON as Utf8;
+/// Carried by Arrow as: integers and floats as they are; `numeric` as Decimal128; text types, `uuid`, JSON and [`CarriedType`]s as Utf8;
 /// `timestamp` and `timestamptz` in microseconds (the latter with zone `+00:00`); `date` as Date32; `time` as Time64 in
 /// microseconds; `interval` as MonthDayNano; `bytea` as Binary; arrays as List; records as Struct.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -47,6 +49,8 @@ pub enum SqlType {
     Uuid,
     Json,
     Jsonb,
+    /// Carried by its canonical text.
+    Carried(CarriedType),
     Array(Box<SqlType>),
     Record(Vec<(String, SqlType)>),
 }
@@ -66,7 +70,7 @@ impl SqlType {
                 DataType::Decimal128(precision, scale)
             }
             SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) => DataType::Utf8,
-            SqlType::Uuid | SqlType::Json | SqlType::Jsonb => DataType::Utf8,
+            SqlType::Uuid | SqlType::Json | SqlType::Jsonb | SqlType::Carried(_) => DataType::Utf8,
             SqlType::Bytea => DataType::Binary,
             SqlType::Date => DataType::Date32,
             SqlType::Time => DataType::Time64(TimeUnit::Microsecond),
@@ -84,7 +88,7 @@ impl SqlType {
         if SqlType::from_arrow(field.data_type()).as_ref() == Ok(self) {
             field
         } else {
-            field.with_metadata(HashMap::from([(TYPE_METADATA.to_string(), self.to_string())]))
+            field.with_metadata(HashMap::from([(TYPE_METADATA.to_string(), self.spelled())]))
         }
     }
 
@@ -136,11 +140,42 @@ impl SqlType {
         })
     }
 
-    /// The type that [`fmt::Display`] printed as `text`, or one of Postgres's other names for a type.
+    /// The text from which [`SqlType::parse`] makes this type again, also where its name alone does not tell it.
+    pub fn spelled(&self) -> String {
+        match self {
+            SqlType::Carried(CarriedType::Enum(of)) => of.spelled(),
+            SqlType::Array(item) => format!("{}[]", item.spelled()),
+            other => other.to_string(),
+        }
+    }
+
+    /// The type as it can be written in SQL, whatever schemas names are looked up in.
+    pub fn in_sql(&self) -> String {
+        match self {
+            SqlType::Carried(CarriedType::Enum(of)) => format!("\"{}\"", of.spelled().replace('"', "\"\"")),
+            SqlType::Array(item) => format!("{}[]", item.in_sql()),
+            other => other.to_string(),
+        }
+    }
+
+    /// The enum types that values are of, or their elements or fields.
+    pub fn enums(&self) -> Vec<&Arc<EnumType>> {
+        match self {
+            SqlType::Carried(CarriedType::Enum(of)) => vec![of],
+            SqlType::Array(item) => item.enums(),
+            SqlType::Record(fields) => fields.iter().flat_map(|(_, field)| field.enums()).collect(),
+            _ => vec![],
+        }
+    }
+
+    /// The type that [`SqlType::spelled`] gave as `text`, or one of Postgres's other names for a type.
     pub fn parse(text: &str) -> Option<SqlType> {
         let text = text.trim();
         if let Some(item) = text.strip_suffix("[]") {
             return Some(SqlType::Array(Box::new(SqlType::parse(item)?)));
+        }
+        if let Some(of) = EnumType::parse(text) {
+            return Some(SqlType::Carried(CarriedType::Enum(Arc::new(of))));
         }
         let lower = text.to_lowercase();
         let (name, args) = match lower.split_once('(') {
@@ -174,7 +209,7 @@ impl SqlType {
             ("uuid", []) => SqlType::Uuid,
             ("json", []) => SqlType::Json,
             ("jsonb", []) => SqlType::Jsonb,
-            _ => return None,
+            (name, args) => SqlType::Carried(CarriedType::parse(name, args)?),
         })
     }
 
@@ -200,6 +235,7 @@ impl SqlType {
             SqlType::Uuid => 2950,
             SqlType::Json => 114,
             SqlType::Jsonb => 3802,
+            SqlType::Carried(carried) => carried.oid(),
             SqlType::Array(item) => item.array_oid(),
             SqlType::Record(_) => 2249,
         }
@@ -227,6 +263,7 @@ impl SqlType {
             SqlType::Uuid => 2951,
             SqlType::Json => 199,
             SqlType::Jsonb => 3807,
+            SqlType::Carried(carried) => carried.array_oid(),
             // In Postgres an array of arrays has its item's array type.
             SqlType::Array(item) => item.array_oid(),
             SqlType::Record(_) => 2287,
@@ -256,11 +293,9 @@ impl SqlType {
             SqlType::Json,
             SqlType::Jsonb,
         ];
-        SCALARS
-            .iter()
-            .find(|t| t.oid() == oid)
-            .cloned()
-            .or_else(|| SCALARS.iter().find(|t| t.array_oid() == oid).map(|t| SqlType::Array(Box::new(t.clone()))))
+        let mut all = SCALARS.into_iter().chain(CarriedType::all().map(SqlType::Carried));
+        let found = all.find(|t| t.oid() == oid || t.array_oid() == oid)?;
+        Some(if found.oid() == oid { found } else { SqlType::Array(Box::new(found)) })
     }
 
     /// The type modifier that Postgres sends with this type, −1 for none.
@@ -268,6 +303,7 @@ impl SqlType {
         match self {
             SqlType::Varchar(Some(n)) | SqlType::Char(n) => *n as i32 + 4,
             SqlType::Numeric(Some((p, s))) => ((i32::from(*p) << 16) | i32::from(*s as u8)) + 4,
+            SqlType::Carried(carried) => carried.typmod(),
             SqlType::Array(item) => item.typmod(),
             _ => -1,
         }
@@ -281,6 +317,7 @@ impl SqlType {
             SqlType::Int4 | SqlType::Float4 | SqlType::Date => 4,
             SqlType::Int8 | SqlType::Float8 | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz => 8,
             SqlType::Interval | SqlType::Uuid => 16,
+            SqlType::Carried(carried) => carried.typlen(),
             _ => -1,
         }
     }
@@ -311,6 +348,7 @@ impl fmt::Display for SqlType {
             SqlType::Uuid => f.write_str("uuid"),
             SqlType::Json => f.write_str("json"),
             SqlType::Jsonb => f.write_str("jsonb"),
+            SqlType::Carried(carried) => carried.fmt(f),
             SqlType::Array(item) => write!(f, "{item}[]"),
             SqlType::Record(_) => f.write_str("record"),
         }

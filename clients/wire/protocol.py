@@ -256,7 +256,7 @@ def fields(body):
 
 def parameter_types(body):
     count = struct.unpack("!h", body[:2])[0]
-    return [" ".join(str(oid) for oid in struct.unpack(f"!{count}I", body[2:2 + 4 * count]))]
+    return [" ".join("user" if oid >= FIRST_USER_OID else str(oid) for oid in struct.unpack(f"!{count}I", body[2:2 + 4 * count]))]
 
 
 def copy_response(body):

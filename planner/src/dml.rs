@@ -3,8 +3,10 @@
 //! An insert's plan gives the table's columns; a delete's the rows that go; an update's the old columns followed by the new
 //! ones. What is assigned is cast as Postgres casts on assignment. Keys and NULLs are checked by who writes the rows.
 
-mod conflict;
+pub(crate) mod conflict;
 mod literals;
+
+pub use conflict::{OnTaken, replaced, replacing_exprs};
 
 use crate::ast::{self, Expr as SqlExpr, SelectItem, Spanned};
 use crate::bind::find_object;
@@ -23,7 +25,7 @@ use datafusion::logical_expr::{Cast, Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_expr::PhysicalExpr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use thalweg_catalog::{CatalogObject, Column, ObjectDefinition, SqlError, SqlResult, SqlState, SqlType, suggest};
+use thalweg_catalog::{CarriedType, CatalogObject, Column, ObjectDefinition, SqlError, SqlResult, SqlState, SqlType, suggest};
 
 /// A data change, bound.
 #[derive(Clone, Debug)]
@@ -36,8 +38,8 @@ pub struct BoundChange {
     pub returning: Option<LogicalPlan>,
     /// The types of parameters.
     pub parameters: Vec<SqlType>,
-    /// Whether new rows whose key is taken are left out.
-    pub skips_taken: bool,
+    /// What becomes of new rows whose key is taken.
+    pub on_taken: OnTaken,
 }
 
 /// What `RETURNING` gives for a batch of the table's rows.
@@ -104,16 +106,15 @@ pub fn bind_insert(
             .at(word.position));
     }
     let targets: Vec<usize> = if explicit.is_empty() { (0..table.columns.len()).collect() } else { explicit.clone() };
-    let skips_taken = conflict::skips_taken(insert, &table)?;
-    let Some(source) = &insert.source else {
-        return insert_defaults(planner, table, insert, scope).map(|bound| BoundChange { skips_taken, ..bound });
-    };
+    let mut types = declared.to_vec();
+    conflict::infer_assigned(insert, &table, &mut types)?;
+    let Some(source) = &insert.source else { return insert_defaults(planner, table, insert, scope, &types) };
     let mut query = (**source).clone();
     let width = prepare_values(&mut query, &table, &targets)?;
     literals::type_rows(&mut query.body, &table, &targets)?;
-    let mut types = declared.to_vec();
     infer_values(&query, &table, &targets, &mut types);
     let (bound, parameters) = planner.plan_with_parameters(&query, scope, &types)?;
+    let (on_taken, parameters) = conflict::on_taken(planner, insert, &table, scope, parameters)?;
     let given = bound.plan.schema().fields().len();
     let position = span_position(source.span()).unwrap_or(1);
     if given > targets.len() {
@@ -138,7 +139,7 @@ pub fn bind_insert(
     }
     let plan = LogicalPlanBuilder::from(bound.plan).project(exprs).and_then(|b| b.build()).map_err(|e| sql_error(&e))?;
     let returning = returning(planner, insert.returning.as_deref(), &table, &table_alias(insert, &table), scope)?;
-    Ok(BoundChange { table, plan, returning, parameters, skips_taken })
+    Ok(BoundChange { table, plan, returning, parameters, on_taken })
 }
 
 fn table_alias(insert: &ast::Insert, table: &CatalogObject) -> String {
@@ -151,7 +152,10 @@ fn insert_defaults(
     table: Arc<CatalogObject>,
     insert: &ast::Insert,
     scope: &Scope<'_>,
+    types: &[Option<SqlType>],
 ) -> SqlResult<BoundChange> {
+    let known = types.iter().map_while(Clone::clone).collect();
+    let (on_taken, parameters) = conflict::on_taken(planner, insert, &table, scope, known)?;
     let exprs = table
         .columns
         .iter()
@@ -159,7 +163,7 @@ fn insert_defaults(
         .collect::<SqlResult<Vec<_>>>()?;
     let plan = LogicalPlanBuilder::empty(true).project(exprs).and_then(|b| b.build()).map_err(|e| sql_error(&e))?;
     let returning = returning(planner, insert.returning.as_deref(), &table, &table_alias(insert, &table), scope)?;
-    Ok(BoundChange { table, plan, returning, parameters: vec![], skips_taken: false })
+    Ok(BoundChange { table, plan, returning, parameters, on_taken })
 }
 
 /// The plan of an `UPDATE`: the old values of all columns, then the new ones.
@@ -218,7 +222,7 @@ pub fn bind_update(
     }
     let plan = LogicalPlanBuilder::from(bound.plan).project(exprs).and_then(|b| b.build()).map_err(|e| sql_error(&e))?;
     let returning = returning(planner, update.returning.as_deref(), &table, &alias, scope)?;
-    Ok(BoundChange { table, plan, returning, parameters, skips_taken: false })
+    Ok(BoundChange { table, plan, returning, parameters, on_taken: OnTaken::Fail })
 }
 
 /// The plan of a `DELETE`: the rows that go.
@@ -244,7 +248,7 @@ pub fn bind_delete(
     let query = rewrite::query(rewrite::select(columns.collect(), only.relation.clone(), selection));
     let (bound, parameters) = planner.plan_with_parameters(&query, scope, declared)?;
     let returning = returning(planner, delete.returning.as_deref(), &table, &alias, scope)?;
-    Ok(BoundChange { table, plan: bound.plan, returning, parameters, skips_taken: false })
+    Ok(BoundChange { table, plan: bound.plan, returning, parameters, on_taken: OnTaken::Fail })
 }
 
 /// The condition on the rows that a `DELETE` takes: with `USING`, that there is a row of the other relations that goes with them.
@@ -456,7 +460,7 @@ fn assigned(value: Expr, from: &DataType, column: &Column, literal: bool, positi
             .at(position));
     }
     if column.sql_type == SqlType::Bytea && matches!(from, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) {
-        return text::bytes_of(value).map_err(|e| sql_error(&e));
+        return Ok(text::bytes_of(value));
     }
     let cast = Expr::Cast(Cast::new(Box::new(value), column.sql_type.to_arrow()));
     Ok(assign::to_type(cast, &column.sql_type))
@@ -472,14 +476,14 @@ pub(crate) fn is_assignable(from: &DataType, to: &SqlType, literal: bool) -> boo
     let is_number = |t: &SqlType| {
         matches!(t, SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Float4 | SqlType::Float8 | SqlType::Numeric(_))
     };
-    let is_text = |t: &SqlType| {
-        matches!(t, SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Uuid | SqlType::Json | SqlType::Jsonb)
-    };
+    let is_text = |t: &SqlType| t.to_arrow() == DataType::Utf8;
     let is_time = |t: &SqlType| matches!(t, SqlType::Date | SqlType::Timestamp | SqlType::TimestampTz);
+    let is_exact = |t: &SqlType| is_number(t) && !matches!(t, SqlType::Float4 | SqlType::Float8);
     match to {
         // Everything has a text form.
         SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) => true,
         to if is_number(to) => is_number(&from),
+        SqlType::Carried(CarriedType::Money) if is_exact(&from) => true,
         to if is_text(to) => is_text(&from),
         to if is_time(to) => is_time(&from),
         SqlType::Time => matches!(from, SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz),

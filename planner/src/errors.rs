@@ -257,7 +257,7 @@ fn operator_mismatch(message: &str) -> Option<SqlError> {
     let shown: Vec<String> = expression.split(' ').map(postgres_type_word).collect();
     Some(
         SqlError::new(SqlState::UndefinedFunction, format!("operator does not exist: {}", shown.join(" ")))
-            .with_hint("No operator matches the given argument types. You might need to add explicit type casts."),
+            .with_hint("No operator matches the given name and argument types. You might need to add explicit type casts."),
     )
 }
 

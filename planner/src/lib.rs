@@ -9,7 +9,6 @@
 
 mod analyze;
 pub mod bind;
-pub mod datetime;
 pub mod dml;
 pub mod errors;
 pub mod explain;
@@ -36,6 +35,6 @@ pub use logical::{BoundQuery, LogicalPlanner, Scope};
 pub(crate) use parse::fold as parse_fold;
 pub use parse::{parse, parse_query};
 pub use relation::{ReadRights, RelationSource, RelationTable, StreamRelations, object_of};
-pub use rewrite::{parameter_places, written_modifiers, written_parameter_oids};
+pub use rewrite::{parameter_places, resolve_types, written_modifiers, written_parameter_oids};
 pub use session::{SessionSettings, session_config, session_state};
 pub use statement::{ParsedStatement, Statement};

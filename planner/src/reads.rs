@@ -1,14 +1,21 @@
 //! What a change of data reads: only that needs the right to read, though more is read to carry it out.
 
 use crate::ast::{self, Expr, SelectItem};
-use crate::dml::deleted_rows;
+use crate::dml::{conflict, deleted_rows};
 use crate::rewrite;
 use crate::statement::Statement;
 use std::ops::ControlFlow;
 
-/// A query that reads what an `INSERT`, `UPDATE` or `DELETE` names of its table: in conditions, in new values, in
-/// `RETURNING`. None if it names nothing.
-pub fn read_by_change(statement: &Statement) -> Option<ast::Query> {
+/// Queries that read what an `INSERT`, `UPDATE` or `DELETE` names of its table: in conditions, in new values, in `RETURNING`.
+pub fn read_by_change(statement: &Statement) -> Vec<ast::Query> {
+    let replacing = match statement {
+        Statement::Insert(insert) => read_by_replacing(insert),
+        _ => None,
+    };
+    replacing.into_iter().chain(read_by_rows(statement)).collect()
+}
+
+fn read_by_rows(statement: &Statement) -> Option<ast::Query> {
     let (factor, values, selection, returning) = match statement {
         Statement::Insert(insert) => {
             let ast::TableObject::TableName(name) = &insert.table else { return None };
@@ -34,16 +41,33 @@ pub fn read_by_change(statement: &Statement) -> Option<ast::Query> {
     if items.is_empty() && selection.is_none() {
         return None;
     }
-    for (place, item) in items.iter_mut().enumerate() {
-        // Names need not differ among what is assigned, but must among what is selected.
-        if let SelectItem::UnnamedExpr(expr) = item {
-            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: rewrite::ident(&format!("read {place}")) };
-        }
-    }
+    name_items(&mut items);
     if items.is_empty() {
         items.push(SelectItem::UnnamedExpr(rewrite::number(1)));
     }
     Some(rewrite::query(rewrite::select(items, factor, selection)))
+}
+
+/// Of an insert that changes rows that are there. What it names of the new ones counts as well.
+fn read_by_replacing(insert: &ast::Insert) -> Option<ast::Query> {
+    let update = conflict::update_of(insert)?;
+    let ast::TableObject::TableName(table) = &insert.table else { return None };
+    let values = update.assignments.iter().map(|assignment| &assignment.value).filter(|value| !is_default(value));
+    let mut items: Vec<SelectItem> = values.cloned().map(SelectItem::UnnamedExpr).collect();
+    items.push(SelectItem::UnnamedExpr(rewrite::number(1)));
+    name_items(&mut items);
+    let from = conflict::named_relations(table, insert.table_alias.as_ref()).to_vec();
+    let selection = update.selection.clone();
+    Some(rewrite::query(ast::Select { from, selection, ..rewrite::select_values(items) }))
+}
+
+/// Names need not differ among what is assigned, but must among what is selected.
+fn name_items(items: &mut [SelectItem]) {
+    for (place, item) in items.iter_mut().enumerate() {
+        if let SelectItem::UnnamedExpr(expr) = item {
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: rewrite::ident(&format!("read {place}")) };
+        }
+    }
 }
 
 fn is_default(expr: &Expr) -> bool {

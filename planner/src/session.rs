@@ -1,6 +1,7 @@
 //! DataFusion set up to mean what Postgres means.
 
 use crate::analyze;
+use crate::analyze::NoArithmetic;
 use crate::first_rows::FirstRows;
 use crate::functions;
 use crate::logical::casts::NamedCasts;
@@ -70,9 +71,12 @@ pub fn session_state(settings: &SessionSettings, runtime: Arc<RuntimeEnv>) -> Se
         .with_optimizer_rules(rules::batch())
         .with_physical_optimizer_rule(Arc::new(FirstRows));
     // Before DataFusion's own, which leaves nothing of an aggregate to plan.
-    let planners: [Arc<dyn ExprPlanner>; 3] = [Arc::new(NamedCasts), Arc::new(ScaledIntervals), Arc::new(JsonOperators)];
+    let planners: [Arc<dyn ExprPlanner>; 4] =
+        [Arc::new(NamedCasts), Arc::new(NoArithmetic), Arc::new(ScaledIntervals), Arc::new(JsonOperators)];
     builder.expr_planners().get_or_insert_default().splice(0..0, planners);
     let mut state = builder.build();
     functions::register(&mut state);
+    // What is computed row by row asks for the time zone too, not only what is computed when a query is planned.
+    state.execution_props_mut().config_options = Some(Arc::clone(state.config_options()));
     state
 }

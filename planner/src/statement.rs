@@ -13,8 +13,8 @@ pub use access::{
 };
 pub(crate) use objects::options_map;
 pub use objects::{
-    ColumnDefinition, CommentTarget, CreateRelation, CreateSink, CreateTableAs, CreateView, DropObjects, DropSchemas,
-    FormatClause, IncludeClause, JobReference, OptionPair, SinkInput, WatermarkClause,
+    AddLabel, ColumnDefinition, CommentTarget, CreateRelation, CreateSink, CreateTableAs, CreateType, CreateView, DropObjects,
+    DropSchemas, FormatClause, IncludeClause, JobReference, OptionPair, SinkInput, WatermarkClause,
 };
 pub use rows::{Copy, CopyDirection, CopyFormat, CopyOptions, CursorBody, Declare, FetchDirection, Subscribe, SubscribeInput};
 pub use session::{DiscardTarget, Explain, ExplainStage, Isolation, SetScope, SetSetting, Show, TransactionModes};
@@ -86,6 +86,10 @@ pub enum Statement {
     CreateMaterializedView(CreateView),
     /// `CREATE SINK`.
     CreateSink(CreateSink),
+    /// `CREATE TYPE`.
+    CreateType(CreateType),
+    /// `ALTER TYPE … ADD VALUE`.
+    AddLabel(AddLabel),
     /// `CREATE SCHEMA`.
     CreateSchema {
         /// Its name.
@@ -228,6 +232,8 @@ impl Statement {
             Statement::CreateView(_) => "CREATE VIEW",
             Statement::CreateMaterializedView(_) => "CREATE MATERIALIZED VIEW",
             Statement::CreateSink(_) => "CREATE SINK",
+            Statement::CreateType(_) => "CREATE TYPE",
+            Statement::AddLabel(_) => "ALTER TYPE",
             Statement::CreateSchema { .. } => "CREATE SCHEMA",
             Statement::Drop(drop) => drop_tag(drop.kind),
             Statement::DropSchema(_) => "DROP SCHEMA",
@@ -279,6 +285,8 @@ impl Statement {
             | Statement::CreateView(_)
             | Statement::CreateMaterializedView(_)
             | Statement::CreateSink(_)
+            | Statement::CreateType(_)
+            | Statement::AddLabel(_)
             | Statement::CreateSchema { .. }
             | Statement::Drop(_)
             | Statement::DropSchema(_)
@@ -301,6 +309,7 @@ fn drop_tag(kind: ObjectKind) -> &'static str {
         ObjectKind::View => "DROP VIEW",
         ObjectKind::MaterializedView => "DROP MATERIALIZED VIEW",
         ObjectKind::Sink => "DROP SINK",
+        ObjectKind::Type => "DROP TYPE",
     }
 }
 
@@ -311,5 +320,6 @@ fn alter_tag(kind: ObjectKind) -> &'static str {
         ObjectKind::View => "ALTER VIEW",
         ObjectKind::MaterializedView => "ALTER MATERIALIZED VIEW",
         ObjectKind::Sink => "ALTER SINK",
+        ObjectKind::Type => "ALTER TYPE",
     }
 }

@@ -1,11 +1,14 @@
 //! Types as they are written, to SQL types.
 
+use crate::rewrite;
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::sql::sqlparser::ast::{self, ArrayElemTypeDef, CharacterLength, ExactNumberInfo, TimezoneInfo};
-use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType, suggest};
+use datafusion::sql::sqlparser::ast::{self, ArrayElemTypeDef, CharacterLength, ExactNumberInfo, Ident, TimezoneInfo};
+use std::sync::Arc;
+use thalweg_catalog::carried::geometry::Shape;
+use thalweg_catalog::{CarriedType, Catalog, EnumType, SqlError, SqlResult, SqlState, SqlType, suggest};
 
 /// The most digits of a numeric.
 const NUMERIC_PRECISION_MAX: u64 = 38;
@@ -37,37 +40,7 @@ const KNOWN: [&str; 22] = [
 ];
 
 /// Types of Postgres that are not there.
-const UNSUPPORTED: [&str; 29] = [
-    "serial",
-    "bigserial",
-    "smallserial",
-    "money",
-    "timetz",
-    "inet",
-    "cidr",
-    "macaddr",
-    "macaddr8",
-    "xml",
-    "tsvector",
-    "tsquery",
-    "pg_lsn",
-    "point",
-    "line",
-    "lseg",
-    "box",
-    "path",
-    "polygon",
-    "circle",
-    "int4range",
-    "int8range",
-    "numrange",
-    "tsrange",
-    "tstzrange",
-    "daterange",
-    "int4multirange",
-    "int8multirange",
-    "datemultirange",
-];
+const UNSUPPORTED: [&str; 4] = ["serial", "bigserial", "smallserial", "tsquery"];
 
 /// Types of Postgres's own catalog; their values are carried as text or as numbers, and no column can be declared with them.
 const SYSTEM_TEXT: [&str; 12] = [
@@ -109,14 +82,13 @@ pub fn sql_type(data_type: &ast::DataType) -> SqlResult<SqlType> {
         T::Char(length) | T::Character(length) => SqlType::Char(limit(length)?.unwrap_or(1)),
         T::Bytea => SqlType::Bytea,
         T::Date => SqlType::Date,
-        T::Time(Some(digits), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) | T::Timestamp(Some(digits), _)
-            if *digits < 6 =>
-        {
+        T::Time(Some(digits), _) | T::Timestamp(Some(digits), _) if *digits < 6 => {
             return Err(SqlError::unsupported(format!("type {} is not supported", data_type.to_string().to_lowercase()))
                 .with_detail("Columns of times keep microseconds.")
                 .with_hint("Leave the number of digits out; a cast to the type rounds."));
         }
         T::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::Time,
+        T::Time(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => SqlType::Carried(CarriedType::TimeTz),
         T::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::Timestamp,
         T::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => SqlType::TimestampTz,
         T::Interval { fields: Some(_), .. } => {
@@ -132,14 +104,67 @@ pub fn sql_type(data_type: &ast::DataType) -> SqlResult<SqlType> {
         T::Uuid => SqlType::Uuid,
         T::JSON => SqlType::Json,
         T::JSONB => SqlType::Jsonb,
+        T::Bit(length) => SqlType::Carried(CarriedType::Bit(bits(*length)?.or(Some(1)))),
+        T::BitVarying(limit) | T::VarBit(limit) => SqlType::Carried(CarriedType::VarBit(bits(*limit)?)),
+        T::TsVector => SqlType::Carried(CarriedType::TsVector),
+        T::GeometricType(kind) => custom(&kind.to_string())?,
         T::Array(ArrayElemTypeDef::SquareBracket(item, _) | ArrayElemTypeDef::AngleBracket(item)) => {
-            SqlType::Array(Box::new(sql_type(item)?))
+            match sql_type(item)? {
+                // Their elements have another delimiter, as commas stand within them.
+                SqlType::Carried(CarriedType::Shape(Shape::Box)) => {
+                    return Err(SqlError::unsupported("type box[] is not supported").with_hint("Use arrays of points."));
+                }
+                item => SqlType::Array(Box::new(item)),
+            }
         }
-        T::Custom(name, modifiers) if modifiers.is_empty() => custom(&name.to_string())?,
+        T::Custom(name, modifiers) if modifiers.is_empty() => match spelled(name) {
+            Some(of) => SqlType::Carried(CarriedType::Enum(Arc::new(of))),
+            None => custom(&name.to_string())?,
+        },
         other => {
             return Err(SqlError::unsupported(format!("type {other} is not supported")).with_hint(known_hint(&other.to_string())));
         }
     })
+}
+
+/// Whether a cast to the type is one to text that is checked.
+pub(crate) fn is_carried_by_text(data_type: &ast::DataType) -> bool {
+    use ast::DataType as T;
+    match data_type {
+        T::Uuid | T::JSON | T::JSONB | T::Varchar(_) | T::CharacterVarying(_) | T::Char(_) | T::Character(_) => true,
+        other => matches!(sql_type(other), Ok(SqlType::Carried(_))),
+    }
+}
+
+/// The type of a user that a name spells out; see [`written`].
+pub fn spelled(name: &ast::ObjectName) -> Option<EnumType> {
+    let [part] = name.0.as_slice() else { return None };
+    EnumType::parse(&part.as_ident()?.value)
+}
+
+/// The type as it is written in SQL, so that it is read as this one whatever the search path is.
+pub fn written(sql_type: &SqlType) -> String {
+    match sql_type {
+        SqlType::Carried(CarriedType::Enum(of)) => format!("\"{}\"", of.spelled().replace('"', "\"\"")),
+        SqlType::Array(item) => format!("{}[]", written(item)),
+        other => other.to_string(),
+    }
+}
+
+/// [`sql_type`] where names of users' types are looked up, by the path where no schema is written.
+///
+/// # Errors
+/// As there.
+pub fn sql_type_in(data_type: &ast::DataType, catalog: &Catalog, search_path: &[String]) -> SqlResult<SqlType> {
+    let mut data_type = data_type.clone();
+    rewrite::resolve_type(&mut data_type, catalog, search_path)?;
+    sql_type(&data_type)
+}
+
+/// Whether an unqualified name is one of Postgres's own types, which come before those of users.
+pub(crate) fn is_own(name: &str) -> bool {
+    let known = SYSTEM_TEXT.contains(&name) || SYSTEM_NUMBER.contains(&name) || UNSUPPORTED.contains(&name);
+    known || SqlType::parse(name).is_some()
 }
 
 fn known_hint(name: &str) -> String {
@@ -185,14 +210,28 @@ fn limit(length: &Option<CharacterLength>) -> SqlResult<Option<u32>> {
     }
 }
 
+/// How many bits a type has room for.
+fn bits(length: Option<u64>) -> SqlResult<Option<u32>> {
+    match length {
+        None => Ok(None),
+        Some(length @ 1..=83_886_080) => Ok(Some(length as u32)),
+        Some(_) => Err(SqlError::invalid_parameter("the length of a bit type must be between 1 and 83886080")),
+    }
+}
+
 /// The type without a number of digits behind the seconds' point.
 pub(crate) fn whole_type(data_type: &ast::DataType) -> ast::DataType {
     match data_type {
-        ast::DataType::Time(_, zone) => ast::DataType::Time(None, *zone),
+        ast::DataType::Time(_, zone) if !is_zoned(zone) => ast::DataType::Time(None, *zone),
         ast::DataType::Timestamp(_, zone) => ast::DataType::Timestamp(None, *zone),
         ast::DataType::Interval { fields, .. } => ast::DataType::Interval { fields: *fields, precision: None },
         other => other.clone(),
     }
+}
+
+/// Whether a time of day has a zone: then it is carried by text, and is not rounded.
+pub(crate) fn is_zoned(zone: &TimezoneInfo) -> bool {
+    matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz)
 }
 
 /// The type that a name in quotes stands for: in quotes only Postgres's own names are names of types, such as `"int4"`. None for any
@@ -224,6 +263,8 @@ pub(crate) fn unquoted(data_type: &ast::DataType) -> Option<ast::DataType> {
         "uuid" => T::Uuid,
         "json" => T::JSON,
         "jsonb" => T::JSONB,
+        // Without quotes it has a length.
+        name if name != "bit" && CarriedType::parse(name, &[]).is_some() => T::Custom(Ident::new(name).into(), vec![]),
         _ => return None,
     })
 }
@@ -246,6 +287,7 @@ pub(crate) fn internal_name(data_type: &ast::DataType) -> String {
         Ok(SqlType::Time) => "time",
         Ok(SqlType::Timestamp) => "timestamp",
         Ok(SqlType::TimestampTz) => "timestamptz",
+        Ok(SqlType::Carried(carried)) => return carried.name().to_string(),
         Ok(other) => return other.to_string(),
         Err(_) => return data_type.to_string().to_lowercase().trim_matches('"').to_string(),
     };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::object::{Emit, ObjectDefinition};
+use crate::object::{Emit, EnumLabel, ObjectDefinition};
 
 fn view(id: u32, name: &str, depends_on: &[u32]) -> CatalogChange {
     CatalogChange::Create(Box::new(CatalogObject {
@@ -56,4 +56,39 @@ fn a_renamed_object_leaves_its_old_name_free() {
     assert_eq!(renamed.find(DEFAULT_SCHEMA, "z").unwrap().id, ObjectId(16384));
     let hint = renamed.resolve(DEFAULT_SCHEMA, "x").unwrap_err().hint;
     assert_eq!(hint.as_deref(), Some("Did you mean \"z\"?"));
+}
+
+fn label(id: u32, text: &str) -> EnumLabel {
+    EnumLabel { id: ObjectId(id), label: text.into(), sort_order: 1.0 }
+}
+
+/// A type with one label; its arrays and the label have the two ids after its own.
+fn enum_type(id: u32, name: &str) -> CatalogChange {
+    let CatalogChange::Create(mut object) = view(id, name, &[]) else { panic!("a view is created") };
+    object.definition = ObjectDefinition::Enum { array: ObjectId(id + 1), labels: vec![label(id + 2, "ok")] };
+    CatalogChange::Create(object)
+}
+
+#[test]
+fn a_type_is_no_relation_but_has_a_name_among_them() {
+    let catalog = after(&Catalog::new(), vec![enum_type(16384, "mood")]).unwrap();
+    assert_eq!(catalog.next_id(), ObjectId(16387));
+    assert_eq!((catalog.objects().count(), catalog.types().count(), catalog.entries().count()), (0, 1, 1));
+    assert!(catalog.find(DEFAULT_SCHEMA, "mood").is_none() && catalog.find_type(DEFAULT_SCHEMA, "mood").is_some());
+    assert_eq!(catalog.resolve(DEFAULT_SCHEMA, "mood").unwrap_err().state, SqlState::UndefinedTable);
+    assert_eq!(after(&catalog, vec![view(16387, "mood", &[])]).unwrap_err().state, SqlState::DuplicateObject);
+    let of_arrays = catalog.type_of_oid(16385).map(|found| found.to_string());
+    assert_eq!(of_arrays.as_deref(), Some("mood[]"));
+}
+
+#[test]
+fn labels_change_only_while_nothing_uses_the_type() {
+    let catalog = after(&Catalog::new(), vec![enum_type(16384, "mood")]).unwrap();
+    let changed = CatalogChange::SetLabels { id: ObjectId(16384), labels: vec![label(16386, "ok"), label(16387, "glad")] };
+    let next = after(&catalog, vec![changed.clone()]).unwrap();
+    assert_eq!(next.next_id(), ObjectId(16388));
+    assert_eq!(next.entry(ObjectId(16384)).and_then(|object| object.enum_type()).unwrap().labels, ["ok", "glad"]);
+    let used = after(&catalog, vec![view(16387, "v", &[16384])]).unwrap();
+    assert_eq!(after(&used, vec![changed]).unwrap_err().state, SqlState::FeatureNotSupported);
+    assert_eq!(after(&used, vec![CatalogChange::Drop(ObjectId(16384))]).unwrap_err().state, SqlState::DependentObjectsStillExist);
 }

@@ -137,9 +137,22 @@ pub fn length(text: &str) -> Option<usize> {
     elements(text).map(Iterator::count)
 }
 
-fn elements(text: &str) -> Option<impl Iterator<Item = &str>> {
+pub(super) fn elements(text: &str) -> Option<impl Iterator<Item = &str>> {
     let mut parts = (Kind::of(text) == Kind::Array).then(|| Parts::of(text))?;
     Some(std::iter::from_fn(move || parts.next()))
+}
+
+/// The keys and values of an object; nothing of anything else.
+///
+/// # Errors
+/// As [`member`].
+pub(super) fn entries(text: &str) -> impl Iterator<Item = SqlResult<(Cow<'_, str>, &str)>> {
+    let mut parts = (Kind::of(text) == Kind::Object).then(|| Parts::of(text));
+    std::iter::from_fn(move || {
+        let parts = parts.as_mut()?;
+        let (name, value) = (parts.next()?, parts.next()?);
+        Some(string(name).map(|name| (name, value)))
+    })
 }
 
 /// What is at the end of a path of keys and places.
@@ -176,7 +189,7 @@ pub fn as_text(value: &str) -> SqlResult<Option<Cow<'_, str>>> {
 }
 
 /// What a string in quotes stands for.
-fn string(quoted: &str) -> SqlResult<Cow<'_, str>> {
+pub(super) fn string(quoted: &str) -> SqlResult<Cow<'_, str>> {
     let Some(rest) = quoted.strip_prefix('"') else { return Ok(Cow::Borrowed(quoted)) };
     match rest.strip_suffix('"') {
         Some(plain) if !plain.contains('\\') => Ok(Cow::Borrowed(plain)),

@@ -224,6 +224,10 @@ impl Security {
 
     /// The access list for something new of this owner; none if nothing differs from the default.
     pub fn acl_for_new(&self, subject: &Subject, owner: RoleId, schema: Option<&str>) -> Option<Acl> {
+        if matches!(subject, Subject::Type(_)) {
+            // Defaults are made for relations and schemas alone.
+            return None;
+        }
         let schemas = matches!(subject, Subject::Schema(_));
         let everywhere = self.defaults.get(&DefaultFor { role: owner, schema: None, schemas });
         let here =

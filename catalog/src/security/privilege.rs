@@ -131,6 +131,8 @@ pub enum Subject {
     Database,
     /// A secret.
     Secret(String),
+    /// A type.
+    Type(ObjectId),
 }
 
 impl Subject {
@@ -142,7 +144,7 @@ impl Subject {
             Subject::Schema(_) => Privileges::USAGE | Privileges::CREATE,
             Subject::Function(_) => Privileges::EXECUTE,
             Subject::Database => Privileges::CREATE | Privileges::TEMPORARY | Privileges::CONNECT,
-            Subject::Secret(_) => Privileges::USAGE,
+            Subject::Secret(_) | Subject::Type(_) => Privileges::USAGE,
         }
     }
 
@@ -153,6 +155,7 @@ impl Subject {
             Subject::Schema(name) if name == crate::catalog::DEFAULT_SCHEMA => Privileges::USAGE,
             Subject::Schema(_) => Privileges::NONE,
             Subject::Function(_) => Privileges::EXECUTE,
+            Subject::Type(_) => Privileges::USAGE,
             Subject::Database => Privileges::CONNECT | Privileges::TEMPORARY,
         }
     }

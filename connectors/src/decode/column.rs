@@ -19,6 +19,7 @@ use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use std::mem::take;
 use std::sync::Arc;
+use thalweg_catalog::datetime::SessionTimeZone;
 use thalweg_catalog::types::NUMERIC_DEFAULT;
 use thalweg_catalog::{Column, SqlType};
 
@@ -77,7 +78,7 @@ fn values_of(sql_type: &SqlType) -> Values {
             Values::Numeric { values: vec![], precision, scale }
         }
         SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Bytea => Values::Bytes { bytes: vec![], ends: vec![] },
-        SqlType::Uuid | SqlType::Json | SqlType::Jsonb => Values::Bytes { bytes: vec![], ends: vec![] },
+        SqlType::Uuid | SqlType::Json | SqlType::Jsonb | SqlType::Carried(_) => Values::Bytes { bytes: vec![], ends: vec![] },
         SqlType::Date => Values::Date(vec![]),
         SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz => Values::Micros(vec![]),
         SqlType::Interval => Values::Interval(vec![]),
@@ -228,7 +229,7 @@ impl ColumnBuilder {
         let text: &[u8] = if value { b"true" } else { b"false" };
         match &mut self.values {
             Values::Boolean(values) => values.append(value),
-            Values::Bytes { bytes, ends } if !matches!(self.sql_type, SqlType::Uuid | SqlType::Bytea) => {
+            Values::Bytes { bytes, ends } if !matches!(self.sql_type, SqlType::Uuid | SqlType::Bytea | SqlType::Carried(_)) => {
                 return if matches!(self.sql_type, SqlType::Json | SqlType::Jsonb) {
                     bytes.extend_from_slice(text);
                     ends.push(end_of(bytes.len())?);
@@ -458,6 +459,11 @@ fn append_text_type(bytes: &mut Vec<u8>, sql_type: &SqlType, text: &[u8], trimme
     match sql_type {
         SqlType::Uuid => bytes.extend_from_slice(&parse_uuid(trimmed).map_err(misfit)?),
         SqlType::Bytea => parse_bytea(text, bytes).map_err(misfit)?,
+        SqlType::Carried(carried) => {
+            let text = std::str::from_utf8(text).map_err(|_| misfit(Misfit::Syntax))?;
+            let kept = carried.canonical(text, &SessionTimeZone::UTC).map_err(|_| misfit(Misfit::Syntax))?;
+            bytes.extend_from_slice(kept.as_bytes());
+        }
         SqlType::Json | SqlType::Jsonb => {
             json::check(text).map_err(|_| misfit(Misfit::Syntax))?;
             json::push(bytes, sql_type, text)?;

@@ -95,7 +95,7 @@ impl JsonColumn {
                 // A numeric without declared scale is shown without the zeros that the kept scale adds.
                 JsonColumn::Numeric { scale: values.scale(), values, trim: shape.is_none() }
             }
-            SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Uuid => {
+            SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Uuid | SqlType::Carried(_) => {
                 JsonColumn::Text(carried(sql_type, values)?)
             }
             SqlType::Json | SqlType::Jsonb => JsonColumn::Json(carried(sql_type, values)?),

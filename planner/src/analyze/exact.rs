@@ -136,7 +136,7 @@ fn cast_expr(cast: Cast, schema: &DFSchema, zone: &str) -> Result<Transformed<Ex
         return Ok(Transformed::yes(text::to_text().call(vec![*cast.expr])));
     }
     if to == DataType::Binary && from == DataType::Utf8 {
-        return Ok(Transformed::yes(text::bytes_of(*cast.expr)?));
+        return Ok(Transformed::yes(text::bytes_of(*cast.expr)));
     }
     Ok(Transformed::no(Expr::Cast(cast)))
 }

@@ -29,11 +29,14 @@ pub(super) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         Expr::Between(Between { expr, negated, low, high }) => {
             let (low, high) = (alike(*low, &expr, Operator::GtEq, schema)?, alike(*high, &expr, Operator::LtEq, schema)?);
             let expr = alike(*expr, &low, Operator::GtEq, schema)?;
+            let (expr, mut bounds) = doubles(expr, vec![low, high], schema);
+            let (high, low) = (bounds.swap_remove(1), bounds.swap_remove(0));
             Ok(Transformed::yes(Expr::Between(Between::new(Box::new(expr), negated, Box::new(low), Box::new(high)))))
         }
         Expr::InList(InList { expr, list, negated }) => {
             let list = list.into_iter().map(|item| alike(item, &expr, Operator::Eq, schema)).collect::<Result<_>>()?;
-            Ok(Transformed::yes(Expr::InList(InList::new(expr, list, negated))))
+            let (expr, list) = doubles(*expr, list, schema);
+            Ok(Transformed::yes(Expr::InList(InList::new(Box::new(expr), list, negated))))
         }
         Expr::Cast(cast) => {
             if let Some(from) = type_of(&cast.expr, schema).filter(|from| !is_castable(from, &cast.data_type)) {
@@ -68,19 +71,24 @@ pub(super) fn typed_literals(union: Union) -> Result<Union> {
             types.into_iter().find(|found| has_own_type(found)).cloned()
         })
         .collect();
-    let typed = |input: Arc<LogicalPlan>| {
+    with_typed_literals(union, &wanted, as_type)
+}
+
+/// The union with literals in quotes made what is wanted in their places.
+pub(super) fn with_typed_literals<T>(union: Union, wanted: &[Option<T>], typed: impl Fn(Expr, &T) -> Expr) -> Result<Union> {
+    let typed_input = |input: Arc<LogicalPlan>| {
         let LogicalPlan::Projection(projection) = input.as_ref() else { return Ok(input) };
-        let exprs = projection.expr.iter().zip(&wanted).map(|(expr, wanted)| match wanted {
+        let exprs = projection.expr.iter().zip(wanted).map(|(expr, wanted)| match wanted {
             Some(wanted) if is_untyped(&expr.clone().unalias()) => {
                 let name = expr.schema_name().to_string();
-                as_type(expr.clone().unalias(), wanted).alias(name)
+                typed(expr.clone().unalias(), wanted).alias(name)
             }
             _ => expr.clone(),
         });
         let plan = LogicalPlanBuilder::from(projection.input.as_ref().clone()).project(exprs)?.build()?;
         Ok(Arc::new(plan))
     };
-    let inputs = union.inputs.into_iter().map(typed).collect::<Result<_>>()?;
+    let inputs = union.inputs.into_iter().map(typed_input).collect::<Result<_>>()?;
     Ok(Union { inputs, schema: union.schema })
 }
 
@@ -108,8 +116,30 @@ fn gives_literal(plan: &LogicalPlan, place: usize) -> bool {
     }
 }
 
+/// `real` beside other numbers than floats: all of them are taken as `double precision`.
+fn doubles(value: Expr, others: Vec<Expr>, schema: &DFSchema) -> (Expr, Vec<Expr>) {
+    let is_exact = |t: &DataType| t.is_integer() || matches!(t, DataType::Decimal128(..));
+    let of = |expr: &Expr| type_of(expr, schema);
+    let is_real = |expr: &Expr| of(expr) == Some(DataType::Float32);
+    let is_mixed = |expr: &Expr| {
+        is_real(&value) && of(expr).is_some_and(|t| is_exact(&t)) || is_real(expr) && of(&value).is_some_and(|t| is_exact(&t))
+    };
+    if !others.iter().any(is_mixed) {
+        return (value, others);
+    }
+    let double = |expr: Expr| as_type(expr, &DataType::Float64);
+    (double(value), others.into_iter().map(double).collect())
+}
+
 fn binary_expr(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let BinaryExpr { left, op, right } = binary;
+    let is_calculated = op.is_numerical_operators() || is_comparison(op);
+    let (left, right) = if is_calculated {
+        let (left, mut right) = doubles(*left, vec![*right], schema);
+        (Box::new(left), Box::new(right.swap_remove(0)))
+    } else {
+        (left, right)
+    };
     match op {
         Operator::And | Operator::Or => {
             boolean(&left, &op.to_string(), schema)?;
@@ -118,7 +148,7 @@ fn binary_expr(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr
         Operator::Plus | Operator::Minus => {
             return arithmetic(BinaryExpr { left, op, right }, schema);
         }
-        op if op.supports_propagation() || matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) => {
+        op if op.supports_propagation() => {
             if let (Some(l), Some(r)) = (type_of(&left, schema), type_of(&right, schema))
                 && is_text(&l)
                 && has_own_type(&r)
@@ -156,6 +186,11 @@ fn arithmetic(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>
         (Operator::Minus, l, r) if is_time(l) && l == r => interval::between().call(vec![*left, *right]),
         _ => return Ok(Transformed::no(calculated(*left, *right))),
     }))
+}
+
+pub(super) fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
 /// The value as it stands on the right of an operator, `other` on the left.
@@ -242,7 +277,7 @@ fn boolean(expr: &Expr, what: &str, schema: &DFSchema) -> Result<()> {
 fn mismatch(left: &DataType, op: Operator, right: &DataType, place: &Expr) -> datafusion::error::DataFusionError {
     let message = format!("operator does not exist: {} {op} {}", shown(left), shown(right));
     let error_of = SqlError::new(SqlState::UndefinedFunction, message)
-        .with_hint("No operator matches the given argument types. You might need to add explicit type casts.");
+        .with_hint("No operator matches the given name and argument types. You might need to add explicit type casts.");
     error(at(error_of, place))
 }
 
@@ -255,7 +290,7 @@ fn shown(data_type: &DataType) -> String {
 }
 
 /// The error at the first column of an expression: nothing else knows where it stands.
-fn at(found: SqlError, expr: &Expr) -> SqlError {
+pub(super) fn at(found: SqlError, expr: &Expr) -> SqlError {
     let mut position = None;
     let visited = expr.apply(|part| match part {
         Expr::Column(column) => {

@@ -3,11 +3,12 @@
 use super::BindContext;
 use crate::logical::Scope;
 use crate::statement::{ColumnDefinition, CreateRelation, Word};
-use crate::types::sql_type;
+use crate::types::sql_type_in;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::{Expr, ExprSchemable};
-use thalweg_catalog::{Column, SqlError, SqlResult, SqlState, suggest};
+use std::collections::BTreeSet;
+use thalweg_catalog::{Column, ObjectId, SqlError, SqlResult, SqlState, SqlType, suggest};
 
 /// The declared columns, with what the primary key makes of them, and the key's places.
 pub(super) fn declared(create: &CreateRelation, context: &BindContext<'_>) -> SqlResult<(Vec<Column>, Vec<usize>)> {
@@ -33,10 +34,23 @@ pub(super) fn declared(create: &CreateRelation, context: &BindContext<'_>) -> Sq
             )
             .at(word.position));
         }
+        if let SqlType::Carried(of) = &columns[place].sql_type
+            && !of.has_equality()
+        {
+            let message = format!("data type {of} has no default operator class for access method \"btree\"");
+            let hint = "Values of this type can't be compared: make another column the key.";
+            return Err(SqlError::new(SqlState::UndefinedObject, message).with_hint(hint).at(word.position));
+        }
         columns[place].nullable = false;
         key.push(place);
     }
     Ok((columns, key))
+}
+
+/// The types of users that columns are of, in order of their ids.
+pub(super) fn types_of(columns: &[Column]) -> Vec<ObjectId> {
+    let ids: BTreeSet<ObjectId> = columns.iter().flat_map(|column| column.sql_type.enums()).map(|of| of.id).collect();
+    ids.into_iter().collect()
 }
 
 /// The place of a column by its name.
@@ -58,7 +72,8 @@ pub(super) fn duplicate(word: &Word) -> SqlError {
 }
 
 fn column(definition: &ColumnDefinition, context: &BindContext<'_>) -> SqlResult<Column> {
-    let sql_type = sql_type(&definition.data_type).map_err(|e| e.at(definition.type_position))?;
+    let sql_type = sql_type_in(&definition.data_type, context.catalog, context.search_path);
+    let sql_type = sql_type.map_err(|e| e.at(definition.type_position))?;
     let column = Column { nullable: !definition.not_null, ..Column::new(&definition.name.value, sql_type) };
     let Some((expr, text)) = &definition.default else { return Ok(column) };
     let schema = DFSchema::empty();

@@ -7,12 +7,13 @@ mod columns;
 mod query;
 mod relation;
 mod rename;
+mod types;
 
 use crate::logical::LogicalPlanner;
 use crate::relation::RelationSource;
 use crate::statement::Name;
 use std::collections::BTreeMap;
-use thalweg_catalog::catalog::{SYSTEM_SCHEMAS, TEMPORARY_PREFIX};
+use thalweg_catalog::catalog::{SYSTEM_SCHEMAS, TEMPORARY_PREFIX, name_taken};
 use thalweg_catalog::object::{ConnectorSpec, SinkMode};
 use thalweg_catalog::options::Options;
 use thalweg_catalog::{Catalog, Column, SqlError, SqlResult, SqlState, suggest};
@@ -22,6 +23,7 @@ pub use query::{
 };
 pub use relation::{bind_create_source, bind_create_table};
 pub use rename::renamed_query;
+pub use types::{bind_create_type, find_type, with_label};
 
 /// What the planner must know of connectors.
 pub trait ConnectorInfo {
@@ -66,9 +68,21 @@ pub struct BindContext<'a> {
 /// The schema and name that something is to be created under.
 ///
 /// # Errors
-/// `3F000` for a schema that is not there, `42501` for one of the system's, `42P07` for a name that is taken. None if it is
-/// taken and `if_not_exists`.
+/// `3F000` for a schema that is not there, `42501` for one of the system's, `42P07` or `42710` for a name that is taken. None if a
+/// relation has it and `if_not_exists`.
 pub fn place_name(name: &Name, if_not_exists: bool, context: &BindContext<'_>) -> SqlResult<Option<(String, String)>> {
+    let schema = place_schema(name, context)?;
+    if context.catalog.find_type(&schema, &name.name).is_some() {
+        return Err(name_taken(&name.name, false).at(name.position));
+    }
+    if context.catalog.find(&schema, &name.name).is_none() {
+        return Ok(Some((schema, name.name.clone())));
+    }
+    if if_not_exists { Ok(None) } else { Err(name_taken(&name.name, true).at(name.position)) }
+}
+
+/// The schema that something of this name is to be created in.
+fn place_schema(name: &Name, context: &BindContext<'_>) -> SqlResult<String> {
     let schema = match &name.schema {
         Some(schema) => schema.clone(),
         None => {
@@ -86,13 +100,7 @@ pub fn place_name(name: &Name, if_not_exists: bool, context: &BindContext<'_>) -
     if !context.catalog.has_schema(&schema) {
         return Err(SqlError::new(SqlState::InvalidSchemaName, format!("schema \"{schema}\" does not exist")).at(name.position));
     }
-    if context.catalog.find(&schema, &name.name).is_none() {
-        return Ok(Some((schema, name.name.clone())));
-    }
-    if if_not_exists {
-        return Ok(None);
-    }
-    Err(SqlError::new(SqlState::DuplicateTable, format!("relation \"{}\" already exists", name.name)).at(name.position))
+    Ok(schema)
 }
 
 /// The object that a name stands for: in its schema, or the first of the path that has it.

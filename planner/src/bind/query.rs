@@ -55,7 +55,8 @@ pub fn bind_create_table_as(
     }
     columns.iter_mut().for_each(|column| column.nullable = true);
     let definition = ObjectDefinition::Table { primary_key: vec![], connector: None, watermark: None };
-    Ok(Some(object(target, columns, definition, vec![], context)))
+    let depends_on = columns::types_of(&columns);
+    Ok(Some(object(target, columns, definition, depends_on, context)))
 }
 
 /// The view that `CREATE MATERIALIZED VIEW` declares; none if its name is taken and that is fine.

@@ -222,6 +222,7 @@ fn object(
     definition: ObjectDefinition,
     context: &BindContext<'_>,
 ) -> CatalogObject {
+    let depends_on = columns::types_of(&columns);
     CatalogObject {
         id: context.catalog.next_id(),
         schema,
@@ -229,7 +230,7 @@ fn object(
         columns,
         definition,
         sql: context.sql.to_string(),
-        depends_on: vec![],
+        depends_on,
         comment: None,
         column_comments: BTreeMap::new(),
         created_ms: context.now_ms,

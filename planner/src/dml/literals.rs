@@ -2,8 +2,8 @@
 
 use crate::ast::{self, Expr as SqlExpr, SelectItem};
 use crate::parse::parse_expr;
-use crate::rewrite;
-use thalweg_catalog::{CatalogObject, SqlResult, SqlType};
+use crate::{rewrite, types};
+use thalweg_catalog::{CarriedType, CatalogObject, SqlResult, SqlType};
 
 /// Gives literals the types of the columns that they go to, in the rows of `VALUES` and in the select list of a query.
 pub(super) fn type_rows(body: &mut ast::SetExpr, table: &CatalogObject, targets: &[usize]) -> SqlResult<()> {
@@ -37,17 +37,30 @@ pub(super) fn type_rows(body: &mut ast::SetExpr, table: &CatalogObject, targets:
 /// what is too long where a cast would cut it.
 pub(super) fn typed(value: &mut SqlExpr, wanted: &SqlType) -> SqlResult<()> {
     use SqlType as T;
-    let is_text = matches!(wanted, T::Text | T::Varchar(_) | T::Char(_) | T::Uuid | T::Json | T::Jsonb);
-    if is_text || !is_literal(value) {
+    // Beside numbers, texts of amounts would be read as such.
+    let is_money = *wanted == T::Carried(CarriedType::Money);
+    let is_text = matches!(wanted, T::Text | T::Varchar(_) | T::Char(_) | T::Uuid | T::Json | T::Jsonb | T::Carried(_));
+    let is_typed = if is_money { is_literal(value) || is_number(value) } else { !is_text && is_literal(value) };
+    if !is_typed {
         return Ok(());
     }
-    let SqlExpr::Cast { data_type, .. } = parse_expr(&format!("CAST(NULL AS {wanted})"))? else { return Ok(()) };
+    let SqlExpr::Cast { data_type, .. } = parse_expr(&format!("CAST(NULL AS {})", types::written(wanted)))? else {
+        return Ok(());
+    };
     *value = rewrite::cast(std::mem::replace(value, rewrite::null()), data_type);
     Ok(())
 }
 
 fn is_literal(expr: &SqlExpr) -> bool {
     rewrite::text_of(expr).is_some()
+}
+
+fn is_number(expr: &SqlExpr) -> bool {
+    match expr {
+        SqlExpr::Value(value) => matches!(value.value, ast::Value::Number(..)),
+        SqlExpr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => is_number(expr),
+        _ => false,
+    }
 }
 
 fn is_null(expr: &SqlExpr) -> bool {

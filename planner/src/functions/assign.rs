@@ -1,9 +1,11 @@
 //! `as_type(text, 'type')`: text as a value of a type that is carried by text, refused if it is none.
 //!
-//! Casts and assignments to `uuid`, `json`, `varchar(n)` and `char(n)` end in it; the result's field says the type.
+//! Casts and assignments to `uuid`, `json`, `varchar(n)`, `char(n)` and the [`CarriedType`](thalweg_catalog::CarriedType)s end in it;
+//! the result's field says the type. Lists of texts become arrays of such values. Where a type's texts may leave out a time zone, a
+//! third argument says which is meant.
 
 use super::error;
-use arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringBuilder};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
@@ -12,17 +14,30 @@ use datafusion::logical_expr::{
 use std::any::Any;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
+use thalweg_catalog::datetime::SessionTimeZone;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType, json};
+
+/// The function's name.
+pub(crate) const NAME: &str = "as_type";
 
 /// The value as of this type; itself where its Arrow type says it all.
 pub(crate) fn to_type(value: Expr, sql_type: &SqlType) -> Expr {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(function()));
+    if !is_checked(sql_type) {
+        return value;
+    }
+    let name = ScalarValue::Utf8(Some(sql_type.spelled()));
+    FUNCTION.call(vec![value, Expr::Literal(name, None)])
+}
+
+/// Whether not every text is a value of a type, or not as it stands.
+fn is_checked(sql_type: &SqlType) -> bool {
     match sql_type {
-        SqlType::Uuid | SqlType::Json | SqlType::Jsonb | SqlType::Varchar(Some(_)) | SqlType::Char(_) => {
-            let name = ScalarValue::Utf8(Some(sql_type.to_string()));
-            FUNCTION.call(vec![value, Expr::Literal(name, None)])
+        SqlType::Uuid | SqlType::Json | SqlType::Jsonb | SqlType::Varchar(Some(_)) | SqlType::Char(_) | SqlType::Carried(_) => {
+            true
         }
-        _ => value,
+        SqlType::Array(item) => is_checked(item),
+        _ => false,
     }
 }
 
@@ -45,7 +60,7 @@ impl ScalarUDFImpl for AsType {
     }
 
     fn name(&self) -> &str {
-        "as_type"
+        NAME
     }
 
     fn signature(&self) -> &Signature {
@@ -53,7 +68,13 @@ impl ScalarUDFImpl for AsType {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        if types.len() == 2 { Ok(vec![DataType::Utf8; 2]) } else { super::wrong_types(self.name(), types) }
+        match types.len() {
+            2 | 3 => {
+                let value = if matches!(types[0], DataType::List(_)) { types[0].clone() } else { DataType::Utf8 };
+                Ok([vec![value], vec![DataType::Utf8; types.len() - 1]].concat())
+            }
+            _ => super::wrong_types(NAME, types),
+        }
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
@@ -78,32 +99,48 @@ impl ScalarUDFImpl for AsType {
         let Some(sql_type) = sql_type else {
             return Err(error(SqlError::invalid_parameter("the type of as_type must be written out")));
         };
+        let zone = match args.args.get(2) {
+            Some(ColumnarValue::Scalar(ScalarValue::Utf8(Some(zone)))) => SessionTimeZone::parse(zone),
+            _ => None,
+        };
+        let zone = zone.unwrap_or(SessionTimeZone::UTC);
         let is_scalar = matches!(args.args[0], ColumnarValue::Scalar(_));
-        let texts = args.args[0].to_array(if is_scalar { 1 } else { args.number_rows })?;
-        let texts = texts.as_string::<i32>();
-        let mut out = StringBuilder::with_capacity(texts.len(), texts.values().len());
-        for row in 0..texts.len() {
-            if texts.is_null(row) {
-                out.append_null();
-            } else {
-                out.append_value(checked(texts.value(row), &sql_type).map_err(error)?);
-            }
-        }
-        let result: ArrayRef = Arc::new(out.finish());
-        if is_scalar {
-            Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?))
-        } else {
-            Ok(ColumnarValue::Array(result))
+        let values = args.args[0].to_array(if is_scalar { 1 } else { args.number_rows })?;
+        let result = all(&values, &sql_type, &zone)?;
+        Ok(match result.as_list_opt::<i32>() {
+            _ if !is_scalar => ColumnarValue::Array(result),
+            // Of the first list of an array it would be forgotten what its items are.
+            Some(list) => ColumnarValue::Scalar(ScalarValue::List(Arc::new(list.clone()))),
+            None => ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?),
+        })
+    }
+}
+
+/// Texts, or lists of them, as values of a type.
+fn all(values: &ArrayRef, sql_type: &SqlType, zone: &SessionTimeZone) -> Result<ArrayRef> {
+    if let (SqlType::Array(item), DataType::List(_)) = (sql_type, values.data_type()) {
+        let (_, offsets, items, nulls) = values.as_list::<i32>().clone().into_parts();
+        let items = all(&items, item, zone)?;
+        return Ok(Arc::new(ListArray::try_new(Arc::new(item.to_field("item", true)), offsets, items, nulls)?));
+    }
+    let texts = values.as_string_opt::<i32>().ok_or_else(|| datafusion::common::exec_datafusion_err!("{NAME} takes text"))?;
+    let mut out = StringBuilder::with_capacity(texts.len(), texts.values().len());
+    for text in texts {
+        match text {
+            Some(text) => out.append_value(checked(text, sql_type, zone).map_err(error)?),
+            None => out.append_null(),
         }
     }
+    Ok(Arc::new(out.finish()))
 }
 
 /// The text as the type keeps it.
 ///
 /// # Errors
 /// `22P02` for text that is no value of the type, `22001` for one that is too long.
-pub fn checked<'a>(text: &'a str, sql_type: &SqlType) -> SqlResult<Cow<'a, str>> {
+fn checked<'a>(text: &'a str, sql_type: &SqlType, zone: &SessionTimeZone) -> SqlResult<Cow<'a, str>> {
     match sql_type {
+        SqlType::Carried(carried) => carried.canonical(text, zone).map(Cow::Owned),
         SqlType::Uuid => uuid(text).map(Cow::Owned).ok_or_else(|| invalid(text, sql_type)),
         SqlType::Json => json::check(text).map(|()| Cow::Borrowed(text)),
         SqlType::Jsonb => json::canonical(text).map(Cow::Owned),

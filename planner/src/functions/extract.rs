@@ -1,10 +1,9 @@
 //! `extract(field FROM time)`, exact, and `date_part('field', time)`, the same as a double: parts of dates, times, timestamps and
 //! intervals, counted as Postgres counts them.
 //!
-//! A `timestamptz` is taken apart in the time zone that the function is called with: the session's where it is a constant, else UTC.
+//! A `timestamptz` is taken apart in the time zone that the function is called with: the session's, and UTC in what is computed continuously.
 
 use super::{error, time_zone};
-use crate::datetime::calendar::{DAY_US, civil_of_days, days_of_civil};
 use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array};
 use arrow::datatypes::{
@@ -18,6 +17,7 @@ use datafusion::logical_expr::{
 };
 use std::any::Any;
 use std::sync::Arc;
+use thalweg_catalog::datetime::calendar::{DAY_US, civil_of_days, days_of_civil};
 use thalweg_catalog::{SqlError, SqlResult, SqlType};
 
 /// The name that `EXTRACT` is planned as.

@@ -11,7 +11,7 @@ use std::any::Any;
 use std::sync::{Arc, LazyLock};
 use thalweg_catalog::{SqlError, SqlState};
 
-use crate::datetime::calendar::DAY_US;
+use thalweg_catalog::datetime::calendar::DAY_US;
 
 const DAY_NS: i64 = DAY_US * 1_000;
 

@@ -3,7 +3,7 @@
 //!
 //! Parts of `json` are as they are written in it; those of `jsonb` are in its form already, since the whole is.
 
-use super::error;
+use super::{error, is_text};
 use arrow::array::{Array, ArrayRef, AsArray, Int32Builder, ListArray, StringArray, StringBuilder};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::common::{Result, ScalarValue};
@@ -171,7 +171,6 @@ impl ScalarUDFImpl for JsonFunction {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let is_text = |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null);
         let text_list = || DataType::List(Arc::new(Field::new("item", DataType::Utf8, true)));
         match (self.part, types) {
             (_, [source, ..]) if !is_text(source) => super::wrong_types(self.name, types),

@@ -2,11 +2,15 @@
 
 pub(crate) mod arithmetic;
 pub mod assign;
+pub(crate) mod carried;
 pub(crate) mod denied;
+pub(crate) mod enums;
 pub(crate) mod extract;
+mod formatting;
 mod guarded;
 pub(crate) mod interval;
 pub(crate) mod json;
+pub(crate) mod json_tests;
 mod now;
 mod pattern;
 pub(crate) mod read_time;
@@ -16,8 +20,8 @@ pub(crate) mod single;
 mod sum;
 pub(crate) mod system_type;
 pub(crate) mod text;
-mod time_zone;
-mod to_char;
+pub(crate) mod time_zone;
+pub(crate) mod truncated;
 pub(crate) mod window;
 
 use datafusion::common::Result;
@@ -39,15 +43,19 @@ pub(crate) fn register(state: &mut SessionState) {
         guarded::functions(),
         series::functions(),
         assign::functions(),
+        carried::functions(),
+        enums::functions(),
         arithmetic::functions(),
         text::functions(),
         time_zone::functions(),
+        truncated::functions(),
         extract::functions(),
-        to_char::functions(),
+        formatting::functions(),
         now::functions(),
         pattern::functions(),
         interval::functions(),
         json::functions(),
+        json_tests::functions(),
         read_time::functions(),
         rounded_time::functions(),
         single::functions(),
@@ -69,6 +77,12 @@ pub(crate) fn register(state: &mut SessionState) {
 /// An error of ours inside one of DataFusion's.
 pub(crate) fn error(error: SqlError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
+}
+
+/// Whether an argument is text, or could be.
+pub(crate) fn is_text(data_type: &arrow::datatypes::DataType) -> bool {
+    use arrow::datatypes::DataType::{LargeUtf8, Null, Utf8, Utf8View};
+    matches!(data_type, Utf8 | LargeUtf8 | Utf8View | Null)
 }
 
 /// The error of a function that was called with something it has no meaning for.

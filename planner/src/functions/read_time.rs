@@ -1,7 +1,6 @@
 //! `read_time(text, 'type', 'zone')`: a date, time, timestamp or interval, read as Postgres does. Casts of text end in it.
 
 use super::error;
-use crate::datetime::{SessionTimeZone, read};
 use arrow::array::{
     ArrayRef, AsArray, Date32Array, IntervalMonthDayNanoArray, StringArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
@@ -12,6 +11,7 @@ use datafusion::logical_expr::{
 };
 use std::any::Any;
 use std::sync::{Arc, LazyLock};
+use thalweg_catalog::datetime::{SessionTimeZone, read};
 use thalweg_catalog::{SqlError, SqlResult, SqlType};
 
 /// The text as a value of this type, if it is one that the function reads. `zone` is where times without a zone are.

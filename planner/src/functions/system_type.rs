@@ -22,20 +22,37 @@ pub(crate) const NAME: &str = "as_system_type";
 /// The longest name in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
-/// A type: its name, its OID, that of its arrays, and whether it is a number.
+/// The OID of the one type that has more than 32 bits.
+const XID8: u32 = 5069;
+
+/// Types that are shown by name, which what reads system relations looks up.
+const NAMED: [(&str, u32); 5] =
+    [("regproc", 24), ("regclass", 2205), ("regtype", 2206), ("regnamespace", 4089), ("regrole", 4096)];
+
+/// A type: its name, its OID, that of its arrays, and what carries it. A vector is an array itself.
 struct SystemType {
     name: &'static str,
     oid: u32,
     array: u32,
-    is_number: bool,
+    carrier: Carrier,
 }
 
-const TYPES: [SystemType; 5] = [
-    SystemType { name: "name", oid: 19, array: 1003, is_number: false },
-    SystemType { name: "\"char\"", oid: 18, array: 1002, is_number: false },
-    SystemType { name: "oid", oid: 26, array: 1028, is_number: true },
-    SystemType { name: "xid", oid: 28, array: 1011, is_number: true },
-    SystemType { name: "cid", oid: 29, array: 1012, is_number: true },
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Carrier {
+    Text,
+    Number,
+    Vector,
+}
+
+const TYPES: [SystemType; 8] = [
+    SystemType { name: "name", oid: 19, array: 1003, carrier: Carrier::Text },
+    SystemType { name: "\"char\"", oid: 18, array: 1002, carrier: Carrier::Text },
+    SystemType { name: "oid", oid: 26, array: 1028, carrier: Carrier::Number },
+    SystemType { name: "xid", oid: 28, array: 1011, carrier: Carrier::Number },
+    SystemType { name: "cid", oid: 29, array: 1012, carrier: Carrier::Number },
+    SystemType { name: "xid8", oid: XID8, array: 271, carrier: Carrier::Number },
+    SystemType { name: "int2vector", oid: 22, array: 22, carrier: Carrier::Vector },
+    SystemType { name: "oidvector", oid: 30, array: 30, carrier: Carrier::Vector },
 ];
 
 /// The OID of the arrays of a type of Postgres's own catalog.
@@ -51,11 +68,28 @@ pub(crate) fn carried(data_type: &ast::DataType) -> Option<(String, ast::DataTyp
         return Some((format!("{name}[]"), ast::DataType::Array(array)));
     }
     let found = find(data_type)?;
-    Some((found.name.to_string(), if found.is_number { ast::DataType::BigInt(None) } else { ast::DataType::Text }))
+    let array = |item: ast::DataType| ast::DataType::Array(ast::ArrayElemTypeDef::SquareBracket(Box::new(item), None));
+    let carrier = match found.carrier {
+        Carrier::Text => ast::DataType::Text,
+        Carrier::Number => ast::DataType::BigInt(None),
+        Carrier::Vector if found.oid == 22 => array(ast::DataType::SmallInt(None)),
+        Carrier::Vector => array(ast::DataType::BigInt(None)),
+    };
+    Some((found.name.to_string(), carrier))
 }
 
-/// The OID of the type that a cast names, if it or its items are in [`TYPES`].
+/// The text of a vector, `1 2`, as that of the array which carries it; none for other types.
+pub(crate) fn vector_text(text: &str, data_type: &ast::DataType) -> Option<String> {
+    let is_vector = find(data_type).is_some_and(|found| found.carrier == Carrier::Vector);
+    is_vector.then(|| format!("{{{}}}", text.split_whitespace().collect::<Vec<_>>().join(",")))
+}
+
+/// The OID of the type that a cast names, if it or its items are in [`TYPES`], or it is in [`NAMED`].
 pub(crate) fn oid(data_type: &ast::DataType) -> Option<u32> {
+    let name = data_type.to_string().to_lowercase();
+    if let Some((_, oid)) = NAMED.iter().find(|(known, _)| *known == name.trim_start_matches("pg_catalog.")) {
+        return Some(*oid);
+    }
     match item_of(data_type) {
         Some(item) => find(item).map(|found| found.array),
         None => find(data_type).map(|found| found.oid),
@@ -145,7 +179,7 @@ impl ScalarUDFImpl for AsSystemType {
 
 /// Refuses what 32 bits can't hold; negative numbers wrap, as in Postgres.
 fn check_numbers(values: &arrow::array::Int64Array, target: &SystemType) -> Result<()> {
-    let bounds = i64::from(i32::MIN)..=i64::from(u32::MAX);
+    let bounds = if target.oid == XID8 { i64::MIN..=i64::MAX } else { i64::from(i32::MIN)..=i64::from(u32::MAX) };
     match values.iter().flatten().find(|value| !bounds.contains(value)) {
         None => Ok(()),
         Some(_) => Err(error(SqlError::new(SqlState::NumericValueOutOfRange, format!("{} out of range", target.name)))),

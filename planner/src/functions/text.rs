@@ -1,19 +1,19 @@
 //! Values as text the way Postgres prints them, and what names types and versions.
 
 use super::error;
-use arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, StringBuilder};
 use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType};
-use chrono::{DateTime, Timelike};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::functions::{encoding, string, unicode};
-use datafusion::logical_expr::{
-    Cast, ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit, when,
-};
+use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
+use thalweg_catalog::datetime::SessionTimeZone;
+use thalweg_catalog::datetime::calendar::{DAY_US, civil_of_days, to_chrono};
 use thalweg_catalog::types::NUMERIC_DEFAULT;
-use thalweg_catalog::{SqlError, SqlState, SqlType};
+use thalweg_catalog::{CarriedType, SqlResult, SqlType, bytea};
+
+const SECOND_US: i64 = 1_000_000;
 
 /// What `version()` answers. Clients read the number behind the first word.
 pub const VERSION: &str = concat!("PostgreSQL 15.0 (Thalweg ", env!("CARGO_PKG_VERSION"), ")");
@@ -24,29 +24,35 @@ pub(crate) fn prints_differently(from: &DataType) -> bool {
     is_unsized_numeric || matches!(from, DataType::Timestamp(TimeUnit::Microsecond, _) | DataType::Float32 | DataType::Float64)
 }
 
-/// The function that casts to text.
+/// The function that casts to text; moments as in UTC.
 pub(crate) fn to_text() -> Arc<ScalarUDF> {
-    static FUNCTION: LazyLock<Arc<ScalarUDF>> =
-        LazyLock::new(|| Arc::new(ScalarUDF::from(ToText { signature: Signature::any(1, Volatility::Immutable) })));
+    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(text_in(None)));
     Arc::clone(&FUNCTION)
 }
 
-/// The bytes that a text stands for: hexadecimal digits after `\x`, else the text's own.
-pub(crate) fn bytes_of(text: Expr) -> Result<Expr> {
-    let text = Expr::Cast(Cast::new(Box::new(text), DataType::Utf8));
-    let is_hex = string::starts_with().call(vec![text.clone(), lit("\\x")]);
-    let digits = unicode::substr().call(vec![text.clone(), lit(3i64)]);
-    // `decode` is bound after types were made to agree, and takes bytes.
-    let digits = Expr::Cast(Cast::new(Box::new(digits), DataType::Binary));
-    let bytes = encoding::decode().call(vec![digits, lit("hex")]);
-    let bytes = Expr::Cast(Cast::new(Box::new(bytes), DataType::Binary));
-    let own = Expr::Cast(Cast::new(Box::new(text), DataType::Binary));
-    when(is_hex, bytes).otherwise(own)
+/// The text of a moment, as clocks in this zone show it.
+pub(crate) fn moment_to_text(moment: Expr, zone: &str) -> Expr {
+    text_in(Some(zone.to_string())).call(vec![moment])
+}
+
+fn text_in(zone: Option<String>) -> ScalarUDF {
+    ScalarUDF::from(ToText { zone, signature: Signature::any(1, Volatility::Immutable) })
+}
+
+/// The bytes that a text stands for.
+pub(crate) fn bytes_of(text: Expr) -> Expr {
+    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(read_bytes())));
+    FUNCTION.call(vec![text])
+}
+
+fn read_bytes() -> ReadBytes {
+    ReadBytes { signature: Signature::exact(vec![DataType::Utf8], Volatility::Immutable) }
 }
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         to_text().as_ref().clone(),
+        ScalarUDF::from(read_bytes()),
         ScalarUDF::from(TypeOf { signature: Signature::any(1, Volatility::Immutable) }),
         ScalarUDF::from(Version { signature: Signature::nullary(Volatility::Immutable) }),
     ]
@@ -54,6 +60,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct ToText {
+    /// Where moments are shown; none is UTC.
+    zone: Option<String>,
     signature: Signature,
 }
 
@@ -81,6 +89,7 @@ impl ScalarUDFImpl for ToText {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_scalar = matches!(args.args[0], ColumnarValue::Scalar(_));
         let array = args.args[0].to_array(if is_scalar { 1 } else { args.number_rows })?;
+        let zone = self.zone.as_deref().and_then(SessionTimeZone::parse).unwrap_or(SessionTimeZone::UTC);
         let mut text = StringBuilder::with_capacity(array.len(), array.len() * 20);
         let mut buffer = String::with_capacity(32);
         for row in 0..array.len() {
@@ -89,7 +98,7 @@ impl ScalarUDFImpl for ToText {
                 continue;
             }
             buffer.clear();
-            print_value(&array, row, &mut buffer)?;
+            print_value(&array, row, &zone, &mut buffer)?;
             text.append_value(&buffer);
         }
         let result: ArrayRef = Arc::new(text.finish());
@@ -101,16 +110,18 @@ impl ScalarUDFImpl for ToText {
     }
 }
 
-fn print_value(array: &ArrayRef, row: usize, out: &mut String) -> Result<()> {
+fn print_value(array: &ArrayRef, row: usize, zone: &SessionTimeZone, out: &mut String) -> Result<()> {
     match array.data_type() {
         DataType::Float32 => print_float(f64::from(array.as_primitive::<Float32Type>().value(row)), 6, out, true),
         DataType::Float64 => print_float(array.as_primitive::<Float64Type>().value(row), 15, out, false),
-        DataType::Timestamp(TimeUnit::Microsecond, zone) => {
-            let micros = array.as_primitive::<TimestampMicrosecondType>().value(row);
-            print_timestamp(micros, out)?;
-            if zone.is_some() {
-                out.push_str("+00");
-            }
+        DataType::Timestamp(TimeUnit::Microsecond, None) => {
+            print_timestamp(array.as_primitive::<TimestampMicrosecondType>().value(row), "", out);
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => {
+            let us = array.as_primitive::<TimestampMicrosecondType>().value(row);
+            let offset = zone.offset_at(&to_chrono(us));
+            let local = us.saturating_add(i64::from(offset) * SECOND_US);
+            print_timestamp(local, &shown_offset(offset), out);
         }
         // Without a size a numeric shows the decimal places that it needs.
         DataType::Decimal128(..) => {
@@ -122,18 +133,32 @@ fn print_value(array: &ArrayRef, row: usize, out: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// `2024-01-31 10:00:00.5`.
-fn print_timestamp(micros: i64, out: &mut String) -> Result<()> {
-    let time = DateTime::from_timestamp_micros(micros)
-        .ok_or_else(|| error(SqlError::new(SqlState::DatetimeFieldOverflow, "timestamp out of range")))?;
+/// `2024-01-31 10:00:00.5+01`, with ` BC` behind it in the years before Christ.
+fn print_timestamp(us: i64, offset: &str, out: &mut String) {
+    let (days, clock) = (us.div_euclid(DAY_US), us.rem_euclid(DAY_US));
+    let (year, month, day) = civil_of_days(days);
+    let (shown, era) = if year > 0 { (year, "") } else { (1 - year, " BC") };
+    let seconds = clock / SECOND_US;
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     // Writing to a string can't fail.
-    let _ = write!(out, "{}", time.format("%Y-%m-%d %H:%M:%S"));
-    let fraction = time.nanosecond() / 1_000;
-    if fraction > 0 {
-        let digits = format!("{fraction:06}");
+    let _ = write!(out, "{shown:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}");
+    if clock % SECOND_US > 0 {
+        let digits = format!("{:06}", clock % SECOND_US);
         let _ = write!(out, ".{}", digits.trim_end_matches('0'));
     }
-    Ok(())
+    out.push_str(offset);
+    out.push_str(era);
+}
+
+/// Seconds east of UTC as Postgres shows them: `+02`, `-03:30`.
+fn shown_offset(seconds: i32) -> String {
+    let (sign, seconds) = (if seconds < 0 { '-' } else { '+' }, seconds.abs());
+    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (minutes, rest) {
+        (0, 0) => format!("{sign}{hours:02}"),
+        (_, 0) => format!("{sign}{hours:02}:{minutes:02}"),
+        _ => format!("{sign}{hours:02}:{minutes:02}:{rest:02}"),
+    }
 }
 
 /// The shortest digits that read back as the same number; with an exponent where Postgres has one.
@@ -154,6 +179,41 @@ fn print_float(value: f64, digits_max: i32, out: &mut String, is_single: bool) {
         let _ = write!(out, "{}", value as f32);
     } else {
         let _ = write!(out, "{value}");
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct ReadBytes {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for ReadBytes {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn name(&self) -> &str {
+        "read_bytes"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Binary)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_scalar = matches!(args.args[0], ColumnarValue::Scalar(_));
+        let texts = args.args[0].to_array(if is_scalar { 1 } else { args.number_rows })?;
+        let read = texts.as_string::<i32>().iter().map(|text| text.map(bytea::read).transpose());
+        let result: ArrayRef = Arc::new(read.collect::<SqlResult<BinaryArray>>().map_err(error)?);
+        if is_scalar {
+            Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?))
+        } else {
+            Ok(ColumnarValue::Array(result))
+        }
     }
 }
 
@@ -181,13 +241,23 @@ impl ScalarUDFImpl for TypeOf {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let name = match args.arg_fields.first().map(|field| SqlType::from_field(field)) {
-            // A type without its modifier.
-            Some(Ok(SqlType::Numeric(_))) => "numeric".to_string(),
-            Some(Ok(SqlType::Varchar(_))) => "character varying".to_string(),
-            Some(Ok(found)) => found.to_string(),
+            Some(Ok(found)) => without_modifier(&found),
             _ => "unknown".to_string(),
         };
         Ok(ColumnarValue::Scalar(ScalarValue::Utf8(Some(name))))
+    }
+}
+
+/// A type's name without its modifier.
+fn without_modifier(sql_type: &SqlType) -> String {
+    match sql_type {
+        SqlType::Numeric(_) => "numeric".to_string(),
+        SqlType::Varchar(_) => "character varying".to_string(),
+        SqlType::Char(_) => "character".to_string(),
+        SqlType::Carried(CarriedType::Bit(_)) => "bit".to_string(),
+        SqlType::Carried(of) => of.without_length().to_string(),
+        SqlType::Array(item) => format!("{}[]", without_modifier(item)),
+        other => other.to_string(),
     }
 }
 

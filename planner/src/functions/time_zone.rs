@@ -6,16 +6,26 @@ use arrow::array::{Array, ArrayRef, AsArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit};
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use thalweg_catalog::{SqlError, SqlState};
 
 /// What Arrow calls the zone of `timestamptz`.
 const UTC: &str = "+00:00";
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![ScalarUDF::from(AtTimeZone { signature: Signature::user_defined(Volatility::Immutable) })]
+    vec![function()]
+}
+
+fn function() -> ScalarUDF {
+    ScalarUDF::from(AtTimeZone { signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+/// A moment as the time that clocks in the zone show, or such a time as the moment.
+pub(crate) fn at_time_zone(time: Expr, zone: &str) -> Expr {
+    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(function()));
+    FUNCTION.call(vec![lit(zone), time])
 }
 
 /// The time zone of this name, or offset.
@@ -36,11 +46,11 @@ pub(super) fn local_micros(micros: i64, zone: &Tz) -> Option<i64> {
     micros.checked_add(i64::from(offset) * 1_000_000)
 }
 
-/// The moment at which clocks in the zone show a local time; the first of two, or as if they had not been set forward.
+/// The moment at which clocks in the zone show a local time; the second of two, or as if they had not been set forward.
 fn moment_micros(micros: i64, zone: &Tz) -> Option<i64> {
     let local: NaiveDateTime = DateTime::from_timestamp_micros(micros)?.naive_utc();
     let offset = match zone.offset_from_local_datetime(&local) {
-        MappedLocalTime::Single(offset) | MappedLocalTime::Ambiguous(offset, _) => offset.fix(),
+        MappedLocalTime::Single(offset) | MappedLocalTime::Ambiguous(_, offset) => offset.fix(),
         MappedLocalTime::None => zone.offset_from_utc_datetime(&local.checked_sub_signed(TimeDelta::hours(24))?).fix(),
     };
     micros.checked_sub(i64::from(offset.local_minus_utc()) * 1_000_000)

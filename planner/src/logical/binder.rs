@@ -1,6 +1,6 @@
 //! Looks up names for DataFusion: relations in the catalog, functions and types in the session.
 
-use super::{BoundQuery, LogicalPlanner, Scope};
+use super::{BoundQuery, LogicalPlanner, Scope, places};
 use crate::errors::sql_error;
 use crate::functions::denied;
 use crate::relation::{InlinedView, ReadRights, object_of};
@@ -63,8 +63,9 @@ impl<'a> Binder<'a> {
         SqlToRel::new(self).sql_to_expr(expr, schema, &mut PlannerContext::new()).map_err(|e| sql_error(&e))
     }
 
-    /// Refuses a part of a statement, as it was written, that calls a function which may not be called.
+    /// Refuses a part of a statement, as it was written, that calls a function which may not be called, or not there.
     pub(super) fn check_functions<V: ast::Visit>(&self, part: &V) -> SqlResult<()> {
+        places::check(part, &self.planner.state)?;
         reads::called_functions(part).iter().try_for_each(|name| self.scope.relations.check_function(name))
     }
 
@@ -139,6 +140,7 @@ impl<'a> Binder<'a> {
                 return Err(SqlError::new(SqlState::WrongObjectType, format!("cannot read from sink \"{}\"", object.name))
                     .with_hint("Read from the relation that the sink sends."));
             }
+            ObjectDefinition::Enum { .. } => return Err(SqlError::internal("a type is no relation")),
             ObjectDefinition::Source { .. } | ObjectDefinition::Table { .. } | ObjectDefinition::MaterializedView { .. } => {
                 self.scope.relations.relation(object)?
             }
@@ -180,8 +182,9 @@ impl<'a> Binder<'a> {
             let text = format!("infinite recursion detected in policy for relation \"{}\"", object.name);
             return Err(SqlError::new(SqlState::InvalidObjectDefinition, text));
         }
-        rewrite::rewrite_expr(&mut condition)?;
         let path = [object.schema.clone(), DEFAULT_SCHEMA.to_string()];
+        rewrite::resolve_types(&mut condition, self.scope.catalog, &path)?;
+        rewrite::rewrite_expr(&mut condition)?;
         let scope = Scope { search_path: &path, ..*self.scope };
         let policies = self.policies.iter().copied().chain([object.id]).collect();
         let inner = Binder {
@@ -206,9 +209,10 @@ impl<'a> Binder<'a> {
         }
         let mut query = parse::parse_query(text)?;
         self.check_functions(&query)?;
-        rewrite::rewrite_query(&mut query)?;
         // Names in a view mean what they meant when it was created, whatever the session's path is.
         let path = [object.schema.clone(), DEFAULT_SCHEMA.to_string()];
+        rewrite::resolve_types(&mut *query, self.scope.catalog, &path)?;
+        rewrite::rewrite_query(&mut query)?;
         let scope = Scope { search_path: &path, ..*self.scope };
         let (planner, policies) = (self.planner, self.policies.clone());
         let view_depth = self.view_depth + 1;

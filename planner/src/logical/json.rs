@@ -1,6 +1,8 @@
-//! `->`, `->>`, `#>` and `#>>`, which DataFusion reads and has nothing for: calls of functions from the start.
+//! `->`, `->>`, `#>`, `#>>`, and of `jsonb` also `@>`, `<@`, `?`, `?|` and `?&`, which DataFusion reads and has nothing for: calls of
+//! functions from the start.
 
 use crate::functions::json::{self, Part};
+use crate::functions::json_tests::{self, Test};
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
@@ -8,6 +10,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
+use thalweg_catalog::json::canonical;
 use thalweg_catalog::{SqlError, SqlState, SqlType, array_text};
 
 #[derive(Debug)]
@@ -20,7 +23,7 @@ impl ExprPlanner for JsonOperators {
             BinaryOperator::LongArrow => (false, true),
             BinaryOperator::HashArrow => (true, false),
             BinaryOperator::HashLongArrow => (true, true),
-            _ => return Ok(PlannerResult::Original(raw)),
+            _ => return plan_test(raw, schema),
         };
         let RawBinaryExpr { op, left, right } = raw;
         let source = type_of(&left, schema);
@@ -41,6 +44,41 @@ impl ExprPlanner for JsonOperators {
     }
 }
 
+/// What is asked of a `jsonb` value. `@>` and `<@` are of arrays too.
+fn plan_test(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    let test = match raw.op {
+        BinaryOperator::AtArrow => Test::Contains,
+        BinaryOperator::ArrowAt => Test::Contained,
+        BinaryOperator::Question => Test::Key,
+        BinaryOperator::QuestionPipe => Test::AnyKey,
+        BinaryOperator::QuestionAnd => Test::AllKeys,
+        _ => return Ok(PlannerResult::Original(raw)),
+    };
+    let is_value = |expr: &Expr| matches!(type_of(expr, schema), Some(SqlType::Jsonb | SqlType::Json));
+    let of_values = matches!(test, Test::Contains | Test::Contained);
+    if of_values && !is_value(&raw.left) && !is_value(&raw.right) {
+        return Ok(PlannerResult::Original(raw));
+    }
+    let RawBinaryExpr { op, left, right } = raw;
+    let wanted = match test {
+        Test::Key => SqlType::Text,
+        _ if of_values => SqlType::Jsonb,
+        _ => SqlType::Array(Box::new(SqlType::Text)),
+    };
+    let left = settled(left, &SqlType::Jsonb)?;
+    let right = settled(right, &wanted)?;
+    let fits = |expr: &Expr, wanted: &SqlType| match type_of(expr, schema) {
+        // A literal that was settled.
+        _ if *wanted == SqlType::Jsonb && matches!(expr, Expr::Literal(ScalarValue::Utf8(_), _)) => true,
+        Some(found) => found == *wanted || *wanted == SqlType::Text && is_text(&found),
+        None => false,
+    };
+    if fits(&left, &SqlType::Jsonb) && fits(&right, &wanted) {
+        return Ok(PlannerResult::Planned(json_tests::asking(test).call(vec![left, right])));
+    }
+    Err(no_operator(&type_of(&left, schema), &op, &type_of(&right, schema)))
+}
+
 fn is_text(sql_type: &SqlType) -> bool {
     matches!(sql_type, SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_))
 }
@@ -51,9 +89,9 @@ fn type_of(expr: &Expr, schema: &DFSchema) -> Option<SqlType> {
     if *field.data_type() == DataType::Null { None } else { SqlType::from_field(&field).ok() }
 }
 
-/// What stands on the right as the type that it has if nothing says another: a parameter, `NULL`, the text of an array.
-fn settled(right: Expr, wanted: &SqlType) -> Result<Expr> {
-    Ok(match right {
+/// A side of an operator as the type that it has if nothing says another: a parameter, `NULL`, the text of an array or of a value.
+fn settled(side: Expr, wanted: &SqlType) -> Result<Expr> {
+    Ok(match side {
         Expr::Placeholder(Placeholder { id, field: None }) => {
             let field: Field = wanted.to_field("", true);
             Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field)) })
@@ -63,6 +101,10 @@ fn settled(right: Expr, wanted: &SqlType) -> Result<Expr> {
             let steps = array_text::elements(&text).map_err(|e| DataFusionError::External(Box::new(e)))?;
             let steps: Vec<ScalarValue> = steps.into_iter().map(ScalarValue::Utf8).collect();
             Expr::Literal(ScalarValue::List(ScalarValue::new_list_nullable(&steps, &DataType::Utf8)), metadata)
+        }
+        Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) if *wanted == SqlType::Jsonb => {
+            let value = canonical(&text).map_err(|e| DataFusionError::External(Box::new(e)))?;
+            Expr::Literal(ScalarValue::Utf8(Some(value)), metadata)
         }
         other => other,
     })

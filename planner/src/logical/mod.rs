@@ -9,6 +9,7 @@ pub(crate) mod casts;
 pub(crate) mod intervals;
 pub(crate) mod json;
 mod parameters;
+mod places;
 pub(crate) mod rules;
 
 use crate::errors::sql_error;
@@ -28,6 +29,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerContext};
 use datafusion::sql::sqlparser::ast;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use thalweg_catalog::{Catalog, Column, ObjectId, SqlError, SqlResult, SqlState, SqlType};
 
@@ -49,7 +51,7 @@ pub struct Scope<'a> {
 pub struct BoundQuery {
     /// The plan, before any rule.
     pub plan: LogicalPlan,
-    /// The objects that the query names, sorted: a view rather than what it reads in turn.
+    /// The relations and types that the query names, sorted: a view rather than what it reads in turn.
     pub depends_on: Vec<ObjectId>,
 }
 
@@ -85,8 +87,10 @@ impl LogicalPlanner {
         let binder = Binder::new(self, scope);
         binder.check_functions(query)?;
         let mut query = query.clone();
+        let types = rewrite::resolve_types(&mut query, scope.catalog, scope.search_path)?;
         rewrite::rewrite_query(&mut query)?;
-        binder.bind(query, parameters)
+        let BoundQuery { plan, depends_on } = binder.bind(query, parameters)?;
+        Ok(BoundQuery { plan, depends_on: types.into_iter().chain(depends_on).collect::<BTreeSet<_>>().into_iter().collect() })
     }
 
     /// [`LogicalPlanner::plan_query`] where the client has given some types of parameters, or none: the rest follow from
@@ -101,6 +105,9 @@ impl LogicalPlanner {
         declared: &[Option<SqlType>],
     ) -> SqlResult<(BoundQuery, Vec<SqlType>)> {
         let mut declared = declared.to_vec();
+        let mut resolved = query.clone();
+        rewrite::resolve_types(&mut resolved, scope.catalog, scope.search_path)?;
+        let query = &resolved;
         for (place, written) in rewrite::written_parameter_types(query) {
             if declared.len() <= place {
                 declared.resize(place + 1, None);
@@ -129,6 +136,7 @@ impl LogicalPlanner {
         let binder = Binder::new(self, scope);
         binder.check_functions(expr)?;
         let mut expr = expr.clone();
+        rewrite::resolve_types(&mut expr, scope.catalog, scope.search_path)?;
         rewrite::rewrite_expr(&mut expr)?;
         binder.bind_expr(expr, schema)
     }

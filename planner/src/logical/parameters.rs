@@ -2,6 +2,7 @@
 
 use crate::errors::sql_error;
 use arrow::datatypes::DataType;
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -145,8 +146,14 @@ fn replace(
         missing.get_or_insert(error);
         return Ok(Transformed::no(expr));
     };
-    let data_type = value.data_type();
-    let literal = Expr::Literal(value.clone(), None);
+    // What the value's own type does not tell, of itself and of its elements.
+    let known = placeholder.field.as_deref().map(|field| field.data_type());
+    let data_type = match known.filter(|known| known.equals_datatype(&value.data_type())) {
+        Some(known) => known.clone(),
+        None => value.data_type(),
+    };
+    let metadata = placeholder.field.as_deref().map(FieldMetadata::from).filter(|metadata| !metadata.is_empty());
+    let literal = Expr::Literal(value.clone(), metadata);
     // A limit must be a literal; elsewhere the cast keeps the parameter's type where literals are narrowed.
     Ok(Transformed::yes(if is_limit { literal } else { Expr::Cast(Cast::new(Box::new(literal), data_type)) }))
 }

@@ -89,6 +89,7 @@ fn types_of_parameters_follow_from_their_use() {
         ("select * from n where d > $1", vec!["numeric"]),
         ("select * from n order by id limit $1 offset $2", vec!["bigint", "bigint"]),
         ("select $1::uuid", vec!["uuid"]),
+        ("select $1::inet, '1.1.1.1'::cidr = $2", vec!["inet", "cidr"]),
         ("select 1", vec![]),
     ] {
         assert_eq!(parameters(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e}")), expected, "{sql}");

@@ -90,7 +90,7 @@ impl Lowering {
                 let operator = Operator::Relation { object: object.id, columns: read.clone() };
                 self.graph.add(operator, vec![], Arc::clone(&schema))
             }
-            ObjectKind::View | ObjectKind::Sink => {
+            ObjectKind::View | ObjectKind::Sink | ObjectKind::Type => {
                 return Err(SqlError::internal(format!("{} \"{}\" is scanned", object.kind(), object.name)));
             }
         };

@@ -1,21 +1,20 @@
 //! `CREATE …`.
 
 use super::tokens::Tokens;
-use super::{access, clauses};
+use super::{access, clauses, types};
 use crate::statement::{CreateRelation, CreateSink, CreateTableAs, CreateView, OptionPair, RoleName, SinkInput, Statement};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use thalweg_catalog::object::Emit;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 
 /// Kinds of objects that Postgres or another system has and this server has not.
-const UNSUPPORTED: [&str; 22] = [
+const UNSUPPORTED: [&str; 21] = [
     "index",
     "unique",
     "function",
     "procedure",
     "database",
     "sequence",
-    "type",
     "domain",
     "trigger",
     "extension",
@@ -34,7 +33,8 @@ const UNSUPPORTED: [&str; 22] = [
 ];
 
 /// What a user is told who wants something else.
-const CREATABLE: &str = "Sources, tables, views, materialized views, sinks, schemas, roles, policies and secrets can be created.";
+const CREATABLE: &str =
+    "Sources, tables, views, materialized views, sinks, types, schemas, roles, policies and secrets can be created.";
 
 /// What a user is told who wants an index.
 const NO_INDEXES: &str =
@@ -72,6 +72,9 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     }
     if tokens.accept(&["sink"]) {
         return sink(tokens).map(Statement::CreateSink);
+    }
+    if tokens.accept(&["type"]) {
+        return types::create(tokens);
     }
     if tokens.accept(&["schema"]) {
         return schema(tokens);

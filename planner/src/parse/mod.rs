@@ -14,6 +14,8 @@ mod objects;
 mod settings;
 mod statement;
 mod tokens;
+mod typed;
+mod types;
 
 use crate::statement::{ParsedStatement, Statement};
 use datafusion::sql::sqlparser::ast;
@@ -97,7 +99,7 @@ fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
         .filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF))
         .map(|t| TokenWithSpan { span: Span::new(at(place(t.span.start)), at(place(t.span.end))), token: t.token })
         .collect();
-    Ok(crate::rewrite::with_marks(without_flink_table(tokens)))
+    Ok(crate::rewrite::with_marks(typed::as_casts(without_flink_table(tokens))))
 }
 
 /// Flink writes `TABLE(TUMBLE(TABLE t, …))`; without the inner `TABLE` it is a function call like any other.

@@ -1,14 +1,14 @@
 //! Statements about objects that exist: `DROP`, `ALTER`, `COMMENT ON`, `DESCRIBE`, `CANCEL JOB`.
 
-use super::access;
 use super::tokens::Tokens;
+use super::{access, types};
 use crate::statement::{
     CommentTarget, DropObjects, DropSchemas, JobReference, Name, OwnedThing, SetScope, SetSetting, Statement,
 };
 use datafusion::sql::sqlparser::tokenizer::Token;
 use thalweg_catalog::{ObjectKind, SqlError, SqlResult};
 
-/// The kind of object that the next words name, if it is one of ours.
+/// The kind of relation that the next words name, if it is one of ours.
 pub(super) fn kind(tokens: &mut Tokens<'_>) -> Option<ObjectKind> {
     if tokens.accept(&["materialized", "view"]) {
         return Some(ObjectKind::MaterializedView);
@@ -24,6 +24,11 @@ pub(super) fn kind(tokens: &mut Tokens<'_>) -> Option<ObjectKind> {
     Some(kind)
 }
 
+/// [`kind`], where a type can be named as well as a relation.
+fn kind_or_type(tokens: &mut Tokens<'_>) -> Option<ObjectKind> {
+    if tokens.accept(&["type"]) { Some(ObjectKind::Type) } else { kind(tokens) }
+}
+
 fn cascade(tokens: &mut Tokens<'_>) -> bool {
     let cascade = tokens.accept(&["cascade"]);
     if !cascade {
@@ -35,7 +40,7 @@ fn cascade(tokens: &mut Tokens<'_>) -> bool {
 fn unsupported(tokens: &Tokens<'_>, verb: &str) -> SqlError {
     match tokens.peek_keyword() {
         Some(word) => SqlError::unsupported(format!("{verb} {} is not supported", word.to_uppercase()))
-            .with_hint("There are sources, tables, views, materialized views, sinks and schemas.")
+            .with_hint("There are sources, tables, views, materialized views, sinks, types and schemas.")
             .at(tokens.position()),
         None => tokens.error(),
     }
@@ -56,7 +61,7 @@ pub(super) fn drop(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     if let Some(statement) = drop_access(tokens) {
         return statement;
     }
-    let Some(kind) = kind(tokens) else { return Err(unsupported(tokens, "DROP")) };
+    let Some(kind) = kind_or_type(tokens) else { return Err(unsupported(tokens, "DROP")) };
     let if_exists = tokens.accept(&["if", "exists"]);
     let names = tokens.comma_separated(Tokens::name)?;
     let cascade = cascade(tokens);
@@ -115,6 +120,9 @@ pub(super) fn alter(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     }
     if let Some(statement) = alter_access(tokens) {
         return statement;
+    }
+    if tokens.accept(&["type"]) {
+        return types::alter(tokens);
     }
     let Some(kind) = kind(tokens) else { return Err(unsupported(tokens, "ALTER")) };
     let if_exists = tokens.accept(&["if", "exists"]);
@@ -187,7 +195,7 @@ pub(super) fn comment(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     } else if tokens.accept(&["schema"]) {
         CommentTarget::Schema(tokens.word()?)
     } else {
-        let Some(kind) = kind(tokens) else { return Err(unsupported(tokens, "COMMENT ON")) };
+        let Some(kind) = kind_or_type(tokens) else { return Err(unsupported(tokens, "COMMENT ON")) };
         CommentTarget::Object(kind, tokens.name()?)
     };
     tokens.expect(&["is"])?;

@@ -2,9 +2,9 @@
 
 use super::objects;
 use super::tokens::Tokens;
-use crate::datetime::SessionTimeZone;
 use crate::statement::{DiscardTarget, Isolation, SetScope, SetSetting, Show, Statement, TransactionModes};
 use datafusion::sql::sqlparser::tokenizer::Token;
+use thalweg_catalog::datetime::SessionTimeZone;
 use thalweg_catalog::{ObjectKind, SqlError, SqlResult};
 
 /// `SHOW …`.

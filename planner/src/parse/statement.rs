@@ -122,14 +122,8 @@ fn data_change(tokens: &mut Tokens<'_>) -> SqlResult<Statement> {
     let refused = |what: &str| Err(SqlError::unsupported(format!("{what} is not supported")).at(position));
     match statement {
         ast::Statement::Insert(insert) => {
-            let skips = matches!(
-                &insert.on,
-                None | Some(ast::OnInsert::OnConflict(ast::OnConflict { action: ast::OnConflictAction::DoNothing, .. }))
-            );
-            if !skips {
-                return Err(SqlError::unsupported("ON CONFLICT … DO UPDATE is not supported")
-                    .with_hint("Use UPDATE, and ON CONFLICT DO NOTHING for what is not there.")
-                    .at(position));
+            if !matches!(&insert.on, None | Some(ast::OnInsert::OnConflict(_))) {
+                return refused("ON DUPLICATE KEY");
             }
             if insert.overwrite || insert.replace_into || insert.ignore || insert.or.is_some() || insert.partitioned.is_some() {
                 return refused("this form of INSERT");

@@ -3,7 +3,7 @@
 use super::null;
 use datafusion::sql::sqlparser::ast::{self, Array, ArrayElemTypeDef, DataType, Expr, Value};
 use thalweg_catalog::array_text::{self, Part};
-use thalweg_catalog::{SqlError, SqlResult, SqlState};
+use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
 
 /// The most digits of a numeric.
 const DIGITS_MAX: i64 = 38;
@@ -114,6 +114,37 @@ pub(super) fn narrow_values(values: &mut ast::Values) {
     }
 }
 
+/// Literals in quotes and NULLs in `VALUES` as the type that is carried by text of a cast above or below them: DataFusion wants one
+/// type in all rows.
+pub(super) fn type_values(values: &mut ast::Values) {
+    let columns = values.rows.iter().map(Vec::len).min().unwrap_or(0);
+    for place in 0..columns {
+        let Some(of) = values.rows.iter().find_map(|row| carried_type(&row[place])) else { continue };
+        for cell in values.rows.iter_mut().map(|row| &mut row[place]) {
+            let is_null = matches!(cell, Expr::Value(value) if value.value == Value::Null);
+            if is_null || text_of(cell).is_some() {
+                let untyped = std::mem::replace(cell, null());
+                *cell = cast(untyped, of.clone());
+            }
+        }
+    }
+}
+
+/// The type that is carried by text which an expression is of, if that can be seen: without a length, which would cut others.
+fn carried_type(expr: &Expr) -> Option<DataType> {
+    let bits = || DataType::Custom(ast::Ident::with_quote('"', "bit").into(), vec![]);
+    match expr {
+        Expr::Nested(inner) => carried_type(inner),
+        Expr::Cast { data_type: DataType::Bit(_), .. } => Some(bits()),
+        Expr::Cast { data_type: DataType::BitVarying(_) | DataType::VarBit(_), .. } => Some(DataType::VarBit(None)),
+        Expr::Cast { data_type, .. } | Expr::TypedString(ast::TypedString { data_type, .. }) => {
+            matches!(crate::types::sql_type(data_type), Ok(SqlType::Carried(_))).then(|| data_type.clone())
+        }
+        Expr::Value(value) => self::bits(&value.value).map(|_| bits()),
+        _ => None,
+    }
+}
+
 /// Whether an expression is a number that an integer holds.
 fn is_integer(expr: &Expr) -> bool {
     match expr {
@@ -158,6 +189,15 @@ fn any_of(left: &Expr, right: &Expr) -> SqlResult<Option<Expr>> {
         true => Expr::Value(Value::Boolean(false).into()),
         false => Expr::InList { expr: Box::new(left.clone()), list, negated: false },
     }))
+}
+
+/// The text of a literal of bits, `B'101'` or `X'1F'`.
+pub(super) fn bits(value: &Value) -> Option<String> {
+    match value {
+        Value::SingleQuotedByteStringLiteral(digits) => Some(digits.clone()),
+        Value::HexStringLiteral(digits) => Some(format!("x{digits}")),
+        _ => None,
+    }
 }
 
 /// The text of a literal in quotes.

@@ -1,6 +1,6 @@
 //! Changes to a query's syntax tree before its names are looked up: what Postgres means where DataFusion would do otherwise.
 //!
-//! `empty` reads select lists without columns, `names` gives every output column the name that Postgres gives it, `windows` turns `TUMBLE` and `HOP` into subqueries,
+//! Types of users come first, by `user_types`. `empty` reads select lists without columns, `names` gives every output column the name that Postgres gives it, `windows` turns `TUMBLE` and `HOP` into subqueries,
 //! `precedence` regroups what the parser grouped wrongly, `refused` stops on clauses that would be read and then ignored, and the visitor here does small replacements.
 
 mod empty;
@@ -11,16 +11,17 @@ mod parameters;
 mod precedence;
 mod refused;
 mod series;
+mod user_types;
 mod windows;
 
 use crate::errors::span_position;
-use crate::functions::{extract, system_type};
+use crate::functions::{carried, extract, system_type};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, Ident, ObjectName, ObjectNamePart, Query, SelectItem, Spanned, TableFactor, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
-use thalweg_catalog::{SqlError, SqlResult, SqlType};
+use thalweg_catalog::{CarriedType, SqlError, SqlResult, SqlType};
 
 pub(crate) use empty::with_marks;
 pub(crate) use literals::{cast, text_of};
@@ -28,6 +29,7 @@ pub use modifiers::written_modifiers;
 pub use names::{HIDDEN_SUFFIX, visible_name};
 pub(crate) use parameters::written_parameter_types;
 pub use parameters::{parameter_places, written_parameter_oids};
+pub use user_types::{resolve_type, resolve_types};
 pub use windows::interval_micros;
 
 /// Digits behind the seconds' point that times have: microseconds.
@@ -64,6 +66,7 @@ impl VisitorMut for Rewriter {
         empty::take_marks(&mut query.body);
         if let ast::SetExpr::Values(values) = query.body.as_mut() {
             literals::narrow_values(values);
+            literals::type_values(values);
         }
         refused::check_query(query)
             .and_then(|()| names::name_outputs(query))
@@ -99,6 +102,10 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
             }
             Ok(())
         }
+        Expr::Identifier(name) if names::is_called_bare(name) => {
+            *expr = call(&name.value.to_lowercase(), vec![]);
+            Ok(())
+        }
         Expr::Cast { kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, .. } => rewrite_cast(expr),
         Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. }) => {
             if let Some(written_out) = literals::number(text)? {
@@ -106,9 +113,10 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
             }
             Ok(())
         }
-        Expr::TypedString(ast::TypedString { data_type, value, .. }) => {
-            if let Some(digits) = fraction_digits(data_type) {
-                *expr = rounded_text(value.clone(), data_type.clone(), digits);
+        Expr::TypedString(_) => rewrite_typed_string(expr),
+        Expr::Value(ast::ValueWithSpan { value, .. }) => {
+            if let Some(bits) = literals::bits(value) {
+                *expr = as_type(literals::string(&bits), &SqlType::Carried(CarriedType::Bit(None)));
             }
             Ok(())
         }
@@ -135,13 +143,7 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
             Ok(())
         }
         Expr::Collate { expr: inner, collation } => {
-            let name = collation.0.last().map(ToString::to_string).unwrap_or_default();
-            // Text compares byte by byte here, which is what these collations mean.
-            if !["default", "\"default\"", "\"C\"", "\"POSIX\"", "\"ucs_basic\"", "ucs_basic"].contains(&name.as_str()) {
-                return Err(SqlError::unsupported(format!("collation {name} is not supported"))
-                    .with_hint("Text is compared byte by byte, as with COLLATE \"C\".")
-                    .at(span_position(inner.span()).unwrap_or(1)));
-            }
+            check_collation(inner, collation)?;
             *expr = std::mem::replace(&mut **inner, null());
             rewrite_one(expr)
         }
@@ -160,6 +162,32 @@ fn rewrite_one(expr: &mut Expr) -> SqlResult<()> {
     }
 }
 
+/// Refuses other collations than that by bytes, which is how text compares here.
+fn check_collation(inner: &Expr, collation: &ObjectName) -> SqlResult<()> {
+    let name = collation.0.last().map(ToString::to_string).unwrap_or_default();
+    if ["default", "\"default\"", "\"C\"", "\"POSIX\"", "\"ucs_basic\"", "ucs_basic"].contains(&name.as_str()) {
+        return Ok(());
+    }
+    Err(SqlError::unsupported(format!("collation {name} is not supported"))
+        .with_hint("Text is compared byte by byte, as with COLLATE \"C\".")
+        .at(span_position(inner.span()).unwrap_or(1)))
+}
+
+/// A literal with its type in front, where DataFusion would read it otherwise than as a cast.
+fn rewrite_typed_string(expr: &mut Expr) -> SqlResult<()> {
+    let Expr::TypedString(ast::TypedString { data_type, value, .. }) = expr else { return Ok(()) };
+    if let Some(digits) = fraction_digits(data_type) {
+        *expr = rounded_text(value.clone(), data_type.clone(), digits);
+    } else if matches!(data_type, ast::DataType::Bit(None)) {
+        // Unlike in a cast it has as many bits as are written.
+        *expr = as_type(Expr::Value(value.clone()), &SqlType::Carried(CarriedType::Bit(None)));
+    } else if crate::types::is_carried_by_text(data_type) {
+        *expr = literals::cast(Expr::Value(value.clone()), data_type.clone());
+        return rewrite_cast(expr);
+    }
+    Ok(())
+}
+
 /// A cast to a type that DataFusion does not know, or reads otherwise.
 fn rewrite_cast(expr: &mut Expr) -> SqlResult<()> {
     let Expr::Cast { expr: inner, data_type, .. } = expr else { return Ok(()) };
@@ -174,6 +202,9 @@ fn rewrite_cast(expr: &mut Expr) -> SqlResult<()> {
         crate::types::sql_type(data_type).map_err(|e| with_position(e, position))?;
     }
     if let Some((name, carried)) = system_type::carried(data_type) {
+        if let Some(array) = literals::text_of(inner).and_then(|text| system_type::vector_text(text, data_type)) {
+            **inner = literals::string(&array);
+        }
         *data_type = carried;
         let cast = std::mem::replace(expr, null());
         let name = Expr::Value(ast::Value::SingleQuotedString(name).into());
@@ -252,31 +283,42 @@ fn refuse_row(row: &Expr) -> SqlError {
 /// The digits behind the seconds' point that a type of times keeps, if they are fewer than all. The type keeps all then.
 fn fraction_digits(data_type: &mut ast::DataType) -> Option<i64> {
     use ast::DataType as T;
-    let (T::Timestamp(digits, _) | T::Time(digits, _) | T::Interval { precision: digits, .. }) = data_type else { return None };
+    let digits = match data_type {
+        T::Time(_, zone) if crate::types::is_zoned(zone) => return None,
+        T::Timestamp(digits, _) | T::Time(digits, _) | T::Interval { precision: digits, .. } => digits,
+        _ => return None,
+    };
     digits.take().filter(|digits| *digits < FRACTION_DIGITS_MAX).and_then(|digits| i64::try_from(digits).ok())
 }
 
 /// A cast to a type that is carried by text: to text, then checked and marked as the type. An explicit cast to
-/// `varchar(n)` or `char(n)` cuts what is too long.
+/// a type of a length cuts what is too long, and fills up bits that are too few.
 fn cast_to_carried_type(inner: &mut Expr, data_type: &ast::DataType) -> SqlResult<Option<Expr>> {
-    use ast::DataType as T;
-    if !matches!(data_type, T::Uuid | T::JSON | T::JSONB | T::Varchar(_) | T::CharacterVarying(_) | T::Char(_) | T::Character(_))
-    {
+    if !crate::types::is_carried_by_text(data_type) {
         return Ok(None);
     }
     let sql_type = crate::types::sql_type(data_type)?;
-    let mut text = Expr::Cast {
-        kind: ast::CastKind::Cast,
-        expr: Box::new(std::mem::replace(inner, null())),
-        data_type: T::Text,
-        array: false,
-        format: None,
+    let text = literals::cast(std::mem::replace(inner, null()), ast::DataType::Text);
+    let bits = |of: CarriedType, text: Expr| {
+        let name = literals::string(&of.to_string());
+        call(carried::AS_TEXT, vec![as_type(text, &SqlType::Carried(of)), name])
     };
-    if let SqlType::Varchar(Some(limit)) | SqlType::Char(limit) = sql_type {
-        text = call("left", vec![text, number(i64::from(limit))]);
-    }
-    let name = Expr::Value(ast::Value::SingleQuotedString(sql_type.to_string()).into());
-    Ok(Some(call("as_type", vec![text, name])))
+    let text = match sql_type {
+        SqlType::Varchar(Some(limit)) | SqlType::Char(limit) => call("left", vec![text, number(i64::from(limit))]),
+        SqlType::Carried(CarriedType::Bit(Some(length))) => {
+            call("rpad", vec![bits(CarriedType::Bit(None), text), number(i64::from(length)), literals::string("0")])
+        }
+        SqlType::Carried(CarriedType::VarBit(Some(limit))) => {
+            call("left", vec![bits(CarriedType::VarBit(None), text), number(i64::from(limit))])
+        }
+        _ => text,
+    };
+    Ok(Some(as_type(text, &sql_type)))
+}
+
+/// `as_type(value, 'type')`.
+fn as_type(value: Expr, sql_type: &SqlType) -> Expr {
+    call("as_type", vec![value, literals::string(&sql_type.spelled())])
 }
 
 fn strip_pg_catalog(name: &mut ObjectName) {

@@ -26,6 +26,8 @@ fn of_expr(expr: &Expr) -> Option<i32> {
     match expr {
         Expr::Nested(inner) => of_expr(inner),
         Expr::Cast { data_type, kind: CastKind::Cast | CastKind::DoubleColon, .. } => of_type(data_type),
+        // Unlike a cast to it, `bit '101'` has as many bits as are written.
+        Expr::TypedString(ast::TypedString { data_type: DataType::Bit(None), .. }) => None,
         Expr::TypedString(ast::TypedString { data_type, .. }) => of_type(data_type),
         _ => None,
     }
@@ -47,6 +49,8 @@ fn of_type(data_type: &DataType) -> Option<i32> {
             let digits = i32::try_from((*precision)?.min(TIME_DIGITS_MAX)).ok()?;
             Some(INTERVAL_FIELDS_ALL << 16 | digits)
         }
+        DataType::Bit(length) => i32::try_from(length.unwrap_or(1)).ok(),
+        DataType::BitVarying(limit) | DataType::VarBit(limit) => i32::try_from((*limit)?).ok(),
         DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)) => of_type(item),
         _ => None,
     }

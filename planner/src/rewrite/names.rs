@@ -6,7 +6,7 @@
 use crate::errors::span_position;
 use crate::types::internal_name;
 use datafusion::sql::sqlparser::ast::{
-    Expr, OrderBy, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TrimWhereField,
+    Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TrimWhereField,
 };
 use std::collections::HashMap;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
@@ -101,6 +101,13 @@ fn order_by_names(query: &mut Query) {
     }
 }
 
+/// Whether a name is one of Postgres's functions that are called without parentheses, and that the parser takes for columns. No
+/// column can be named so without quotes.
+pub(super) fn is_called_bare(name: &Ident) -> bool {
+    let is = |function: &str| name.value.eq_ignore_ascii_case(function);
+    name.quote_style.is_none() && (is("current_role") || is("current_schema"))
+}
+
 /// Whether a wildcard of the select list gives this column too.
 fn is_in_wildcard(expr: &Expr, projection: &[SelectItem]) -> bool {
     projection.iter().any(|item| match (item, expr) {
@@ -141,7 +148,10 @@ fn name_select(select: &mut Select) {
     for item in &mut select.projection {
         let (name, is_plain) = match item {
             SelectItem::UnnamedExpr(expr) => {
-                let plain = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+                let plain = match &*expr {
+                    Expr::Identifier(name) => !is_called_bare(name),
+                    expr => matches!(expr, Expr::CompoundIdentifier(_)),
+                };
                 (output_name(expr), plain)
             }
             SelectItem::ExprWithAlias { alias, .. } => (crate::parse_fold(alias).value, false),

@@ -2,7 +2,7 @@
 
 use crate::errors::span_position;
 use datafusion::sql::sqlparser::ast::{self, Query, Select, SetExpr, Spanned, TableFactor};
-use thalweg_catalog::{SqlError, SqlResult};
+use thalweg_catalog::{SqlError, SqlResult, SqlState};
 
 /// Refuses what a query can't have; turns `FETCH FIRST n ROWS ONLY` into `LIMIT n`.
 pub(super) fn check_query(query: &mut Query) -> SqlResult<()> {
@@ -80,8 +80,35 @@ fn check_select(select: &Select) -> SqlResult<()> {
         Some((_, what, hint)) => Err(SqlError::unsupported(format!("{what} is not supported"))
             .with_hint(*hint)
             .at(span_position(select.span()).unwrap_or(1))),
-        None => Ok(()),
+        None => check_names(select),
     }
+}
+
+/// Refuses two relations in `FROM` of one name, before anything is looked up in them. Tables of two schemas may have one.
+fn check_names(select: &Select) -> SqlResult<()> {
+    let factors =
+        select.from.iter().flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|j| &j.relation)));
+    let mut seen: Vec<(String, Option<String>)> = vec![];
+    for factor in factors {
+        let (name, written) = match factor {
+            TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+                (crate::parse_fold(&alias.name).value, None)
+            }
+            TableFactor::Table { name, args: None, .. } => {
+                let Some(last) = name.0.last().and_then(|part| part.as_ident()) else { continue };
+                (crate::parse_fold(last).value, Some(name.to_string().to_lowercase()))
+            }
+            _ => continue,
+        };
+        let is_same =
+            |other: &(String, Option<String>)| other.0 == name && (other.1.is_none() || written.is_none() || other.1 == written);
+        if seen.iter().any(is_same) {
+            let message = format!("table name \"{name}\" specified more than once");
+            return Err(SqlError::new(SqlState::DuplicateAlias, message).with_hint("Give one of them another name with AS."));
+        }
+        seen.push((name, written));
+    }
+    Ok(())
 }
 
 /// Refuses what a relation in `FROM` can't have.

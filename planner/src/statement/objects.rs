@@ -144,6 +144,30 @@ pub struct CreateSink {
     pub format: Option<FormatClause>,
 }
 
+/// `CREATE TYPE x AS ENUM ('a', 'b')`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CreateType {
+    /// Its name.
+    pub name: Name,
+    /// Its labels.
+    pub labels: Vec<Word>,
+}
+
+/// `ALTER TYPE x ADD VALUE [IF NOT EXISTS] 'a' [BEFORE 'b' | AFTER 'b']`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AddLabel {
+    /// The type.
+    pub name: Name,
+    /// The new label.
+    pub label: Word,
+    /// The label that it goes beside; none for the end.
+    pub neighbor: Option<Word>,
+    /// Whether it goes before that one.
+    pub before: bool,
+    /// Whether an existing one is fine.
+    pub if_not_exists: bool,
+}
+
 /// What a sink sends.
 #[derive(Clone, Debug)]
 pub enum SinkInput {

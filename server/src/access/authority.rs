@@ -107,12 +107,12 @@ impl Authority {
         (0..object.columns.len()).filter(|place| !may(place)).collect()
     }
 
-    /// Refuses what only the owner of a relation may do.
+    /// Refuses what only the owner of a relation or type may do.
     ///
     /// # Errors
     /// `42501`.
     pub fn check_owner(&self, object: &CatalogObject) -> SqlResult<()> {
-        if self.security().owns(self.role, &Subject::Relation(object.id)) {
+        if self.security().owns(self.role, &object.subject()) {
             return Ok(());
         }
         Err(not_owner(&object.kind().to_string(), &object.name))

@@ -139,7 +139,10 @@ impl Vault {
             ObjectDefinition::Source { connector, .. }
             | ObjectDefinition::Sink { connector, .. }
             | ObjectDefinition::Table { connector: Some(connector), .. } => *connector = self.resolve(connector, catalog)?,
-            ObjectDefinition::Table { .. } | ObjectDefinition::View { .. } | ObjectDefinition::MaterializedView { .. } => {}
+            ObjectDefinition::Table { .. }
+            | ObjectDefinition::View { .. }
+            | ObjectDefinition::MaterializedView { .. }
+            | ObjectDefinition::Enum { .. } => {}
         }
         Ok(Arc::new(resolved))
     }

@@ -2,6 +2,7 @@
 
 use super::locks::Key;
 use super::moment;
+use super::pending::Pending;
 use super::query::{Rows, Statement};
 use super::storage_error;
 use arrow::array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch};
@@ -15,10 +16,8 @@ use thalweg_catalog::{CatalogObject, Delta, Epoch, ErrorObject, ObjectId, SqlErr
 use thalweg_executor::Reading;
 use thalweg_storage::state::RowCodec;
 
-/// A change of one table, ready to be written.
+/// A change of a table, ready to be written.
 pub struct Change {
-    /// Which table.
-    pub table: ObjectId,
     /// The net change.
     pub delta: Delta,
     /// How many rows the statement was about.
@@ -86,37 +85,57 @@ pub fn change_of(
     kind: &Kind,
     table: &Arc<CatalogObject>,
     rows: &RecordBatch,
-    pending: &[Delta],
+    pending: &Pending,
     reading: Option<&Reading>,
 ) -> SqlResult<Change> {
     let width = table.columns.len();
-    let schema = table.arrow_schema();
     let unchecked = unchecked_schema(table);
     let part = |from: usize| {
         let columns = rows.columns()[from..from + width].to_vec();
         RecordBatch::try_new(Arc::clone(&unchecked), columns).map_err(|e| thalweg_planner::errors::arrow_error(&e))
     };
-    let checked = |batch: RecordBatch| {
-        check_nulls(table, &batch)?;
-        RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).map_err(|e| thalweg_planner::errors::arrow_error(&e))
-    };
     let (old, new) = match kind {
-        Kind::Insert => (None, Some(checked(part(0)?)?)),
-        Kind::Update => (Some(checked(part(0)?)?), Some(checked(part(width)?)?)),
-        Kind::Delete => (Some(checked(part(0)?)?), None),
+        Kind::Insert => (None, Some(checked(table, &part(0)?)?)),
+        Kind::Update => (Some(checked(table, &part(0)?)?), Some(checked(table, &part(width)?)?)),
+        Kind::Delete => (Some(checked(table, &part(0)?)?), None),
     };
+    change_between(table, old, new, pending, reading)
+}
+
+/// The change from old rows to new ones, as the table has them; there need not be as many.
+///
+/// # Errors
+/// `23505` for a key that is taken.
+pub fn change_between(
+    table: &Arc<CatalogObject>,
+    old: Option<RecordBatch>,
+    new: Option<RecordBatch>,
+    pending: &Pending,
+    reading: Option<&Reading>,
+) -> SqlResult<Change> {
+    let schema = table.arrow_schema();
     if let Some(new) = &new {
         check_keys(table, old.as_ref(), new, pending, reading)?;
     }
-    let count = rows.num_rows();
     let returned = new.clone().or_else(|| old.clone()).unwrap_or_else(|| RecordBatch::new_empty(Arc::clone(&schema)));
     let mut deltas = vec![];
     if let Some(old) = old {
-        deltas.push(Delta::weighted(old, Int64Array::from(vec![-1; count])));
+        let gone = Int64Array::from(vec![-1; old.num_rows()]);
+        deltas.push(Delta::weighted(old, gone));
     }
     deltas.extend(new.map(Delta::inserts));
     let delta = Delta::concat(&schema, &deltas).map_err(|e| thalweg_planner::errors::arrow_error(&e))?;
-    Ok(Change { table: table.id, delta, rows: count as u64, returned })
+    Ok(Change { delta, rows: returned.num_rows() as u64, returned })
+}
+
+/// Rows of a table that have no NULL where none may be.
+///
+/// # Errors
+/// `23502`.
+pub fn checked(table: &CatalogObject, rows: &RecordBatch) -> SqlResult<RecordBatch> {
+    check_nulls(table, rows)?;
+    let checked = RecordBatch::try_new(table.arrow_schema(), rows.columns().to_vec());
+    checked.map_err(|e| thalweg_planner::errors::arrow_error(&e))
 }
 
 /// The keys of rows of a table, to be locked; none if it has no key.
@@ -140,8 +159,28 @@ pub fn encoded_keys(table: &CatalogObject, columns: &[ArrayRef]) -> SqlResult<Ve
     let stored = |e: thalweg_storage::StorageError| storage_error(&e);
     let count = columns.first().map_or(0, |column| column.len());
     let rows = key_codec(table).and_then(|codec| codec.encode(columns, count)).map_err(stored)?;
+    note_encoded(count);
     Ok((0..count).map(|row| Key::from(rows.row(row))).collect())
 }
+
+#[cfg(test)]
+thread_local! {
+    static ENCODED_ROWS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// How many rows' keys this thread has encoded: what a write costs.
+#[cfg(test)]
+pub fn encoded_rows() -> usize {
+    ENCODED_ROWS.get()
+}
+
+#[cfg(test)]
+fn note_encoded(rows: usize) {
+    ENCODED_ROWS.set(ENCODED_ROWS.get() + rows);
+}
+
+#[cfg(not(test))]
+fn note_encoded(_rows: usize) {}
 
 fn key_codec(table: &CatalogObject) -> thalweg_storage::StorageResult<RowCodec> {
     let fields: Vec<_> = table.key().iter().map(|place| table.arrow_schema().field(*place).clone()).collect();
@@ -176,7 +215,7 @@ fn check_keys(
     table: &CatalogObject,
     old: Option<&RecordBatch>,
     new: &RecordBatch,
-    pending: &[Delta],
+    pending: &Pending,
     reading: Option<&Reading>,
 ) -> SqlResult<()> {
     let key = table.key();
@@ -193,7 +232,7 @@ fn check_keys(
 ///
 /// # Errors
 /// If state can't be read.
-pub fn free_rows(table: &CatalogObject, new: &RecordBatch, pending: &[Delta], reading: &Reading) -> SqlResult<RecordBatch> {
+pub fn free_rows(table: &CatalogObject, new: &RecordBatch, pending: &Pending, reading: &Reading) -> SqlResult<RecordBatch> {
     let free: BooleanArray =
         which_taken(table, None, new, pending, Some(reading))?.into_iter().map(|taken| Some(!taken)).collect();
     filter_record_batch(new, &free).map_err(|e| thalweg_planner::errors::arrow_error(&e))
@@ -204,28 +243,25 @@ fn which_taken(
     table: &CatalogObject,
     old: Option<&RecordBatch>,
     new: &RecordBatch,
-    pending: &[Delta],
+    pending: &Pending,
     reading: Option<&Reading>,
 ) -> SqlResult<Vec<bool>> {
     let key = table.key();
     let stored = |e: thalweg_storage::StorageError| storage_error(&e);
     let codec = key_codec(table).map_err(stored)?;
     let columns = |batch: &RecordBatch| key.iter().map(|c| Arc::clone(batch.column(*c))).collect::<Vec<_>>();
-    let encode = |batch: &RecordBatch| codec.encode(&columns(batch), batch.num_rows()).map_err(stored);
+    let encode = |batch: &RecordBatch| {
+        note_encoded(batch.num_rows());
+        codec.encode(&columns(batch), batch.num_rows()).map_err(stored)
+    };
     let new_keys = encode(new)?;
-    // How often each key is there, as the transaction sees it: committed, plus its own writes, minus what this statement replaces.
+    // How often each key is there, but for the transaction's own writes: committed, minus what this statement replaces.
     let mut there: HashMap<Vec<u8>, i64> = HashMap::new();
     for hold in reading.iter().flat_map(|r| r.relations.get(&table.id)).flatten() {
         let found = hold.get(&columns(new), key).map_err(stored)?;
         let found = codec.encode(found.columns(), found.num_rows()).map_err(stored)?;
         for row in 0..found.len() {
             *there.entry(found.row(row).to_vec()).or_default() += 1;
-        }
-    }
-    for delta in pending {
-        let keys = encode(delta.batch())?;
-        for row in 0..delta.num_rows() {
-            *there.entry(keys.row(row).to_vec()).or_default() += delta.weight(row);
         }
     }
     if let Some(old) = old {
@@ -235,7 +271,8 @@ fn which_taken(
         }
     }
     let mut seen: HashSet<&[u8]> = HashSet::new();
-    let is_taken = |row| !seen.insert(new_keys.row(row)) || there.get(new_keys.row(row)).is_some_and(|n| *n > 0);
+    let count = |key: &[u8]| there.get(key).copied().unwrap_or(0) + pending.net_of(key);
+    let is_taken = |row| !seen.insert(new_keys.row(row)) || count(new_keys.row(row)) > 0;
     Ok((0..new.num_rows()).map(is_taken).collect())
 }
 
@@ -244,7 +281,7 @@ fn which_taken(
 ///
 /// # Errors
 /// `40001` for the first such row.
-pub fn check_unchanged(table: &CatalogObject, old: &RecordBatch, pending: &[Delta], reading: &Reading) -> SqlResult<()> {
+pub fn check_unchanged(table: &CatalogObject, old: &RecordBatch, pending: &Pending, reading: &Reading) -> SqlResult<()> {
     let stored = |e: thalweg_storage::StorageError| storage_error(&e);
     let fields: Vec<_> = table.arrow_schema().fields().iter().map(|field| field.as_ref().clone()).collect();
     let (keys, rows) = (key_codec(table).map_err(stored)?, RowCodec::new(&fields).map_err(stored)?);
@@ -254,21 +291,13 @@ pub fn check_unchanged(table: &CatalogObject, old: &RecordBatch, pending: &[Delt
         let rows = rows.encode(&batch.columns()[..fields.len()], batch.num_rows()).map_err(stored)?;
         Ok((0..batch.num_rows()).map(|row| (keys.row(row).to_vec(), rows.row(row).to_vec())).collect())
     };
-    let own: HashSet<Vec<u8>> = pending
-        .iter()
-        .map(|delta| encoded(delta.batch()))
-        .collect::<SqlResult<Vec<_>>>()?
-        .into_iter()
-        .flatten()
-        .map(|r| r.0)
-        .collect();
     let every: Vec<usize> = (0..fields.len()).collect();
     let mut now: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
     for hold in reading.relations.get(&table.id).into_iter().flatten() {
         now.extend(encoded(&hold.get(&key_columns(old), &every).map_err(stored)?)?);
     }
     for (key, row) in encoded(old)? {
-        if own.contains(&key) {
+        if pending.has(&key) {
             continue;
         }
         match now.get(&key) {

@@ -5,7 +5,7 @@ use super::{Database, engine_error, now_ms, storage_error};
 use crate::access::authority::Authority;
 use crate::access::relations::CheckedRelations;
 use std::sync::Arc;
-use thalweg_catalog::catalog::TEMPORARY_PREFIX;
+use thalweg_catalog::catalog::{DEFAULT_SCHEMA, TEMPORARY_PREFIX};
 use thalweg_catalog::{
     Catalog, CatalogChange, CatalogObject, Column, Epoch, ObjectDefinition, ObjectId, ObjectKind, RoleId, SecurityChange,
     SqlError, SqlResult, SqlState, Subject,
@@ -51,14 +51,14 @@ impl Runnable {
             ..e
         };
         let lowered = match &object.definition {
-            ObjectDefinition::Source { .. } | ObjectDefinition::View { .. } => return Ok(None),
+            ObjectDefinition::Source { .. } | ObjectDefinition::View { .. } | ObjectDefinition::Enum { .. } => return Ok(None),
             ObjectDefinition::Table { .. } => {
                 let plan = lower::lower_table(object).map_err(wrong)?;
                 return Runnable::new(database, object, plan, vec![], catalog).map(Some);
             }
             ObjectDefinition::MaterializedView { query, .. } | ObjectDefinition::Sink { query, .. } => {
                 let query = parse_query(query).map_err(wrong)?;
-                let path = [object.schema.clone()];
+                let path = [object.schema.clone(), DEFAULT_SCHEMA.to_string()];
                 let scope = Scope { catalog, relations: &StreamRelations, search_path: &path };
                 let bound = database.planner.plan_query(&query, &scope, &[]).map_err(wrong)?;
                 let plan = database.planner.optimize_stream(&bound.plan).map_err(wrong)?;
@@ -124,7 +124,7 @@ impl Created {
 
 impl Database {
     /// Binds a `CREATE` with what its creator may read, and the secrets that its options name.
-    fn bound<T>(&self, by: &By, sql: &str, bind: impl FnOnce(&BindContext<'_>) -> SqlResult<T>) -> SqlResult<T> {
+    pub(super) fn bound<T>(&self, by: &By, sql: &str, bind: impl FnOnce(&BindContext<'_>) -> SqlResult<T>) -> SqlResult<T> {
         let authority = Authority::new(self.catalog(), by.role);
         let connectors = Connectors { vault: &self.vault, authority: &authority };
         bind(&BindContext {
@@ -244,7 +244,7 @@ impl Database {
     }
 
     /// Puts an object into the catalog and runs its job, if it has one. If the job can't be run, the object goes again.
-    async fn add(
+    pub(super) async fn add(
         &self,
         log: &mut thalweg_storage::CatalogLog,
         object: CatalogObject,
@@ -252,7 +252,7 @@ impl Database {
         plan: Option<(StreamPlan, Vec<ColumnLineage>)>,
         notices: Vec<String>,
     ) -> SqlResult<Created> {
-        let (id, kind, name) = (object.id, object.kind(), object.name.clone());
+        let (id, kind, name, subject) = (object.id, object.kind(), object.name.clone(), object.subject());
         let catalog = self.catalog();
         let mut read = object.depends_on.iter().filter_map(|on| catalog.get(*on));
         if let Some(temporary) = read.find(|on| on.schema.starts_with(TEMPORARY_PREFIX)) {
@@ -263,7 +263,6 @@ impl Database {
             .with_hint("Use a table that lasts."));
         }
         Authority::new(Arc::clone(&catalog), by.role).check_create_in(&object.schema)?;
-        let subject = Subject::Relation(id);
         let mut changes = rights_of_new(&catalog, subject, by.role, Some(&object.schema));
         changes.insert(0, CatalogChange::Create(Box::new(object)));
         self.commit(log, changes).await?;

@@ -4,7 +4,9 @@ use super::Database;
 use super::definition::{By, described, wrong_kind};
 use crate::access::authority::Authority;
 use std::sync::Arc;
-use thalweg_catalog::{Catalog, CatalogChange, CatalogObject, CatalogTransaction, ObjectId, SqlError, SqlResult, SqlState};
+use thalweg_catalog::{
+    Catalog, CatalogChange, CatalogObject, CatalogTransaction, ObjectId, ObjectKind, SqlError, SqlResult, SqlState,
+};
 use thalweg_planner::bind;
 use thalweg_planner::statement::DropObjects;
 use thalweg_storage::CatalogLog;
@@ -23,7 +25,7 @@ impl Database {
     /// Drops objects; returns notices for those that were not there.
     ///
     /// # Errors
-    /// `42P01`, `42809`, `2BP01`: what keeps them from being dropped.
+    /// `42P01`, `42704`, `42809`, `2BP01`: what keeps them from being dropped.
     pub async fn drop_objects(&self, drop: &DropObjects, by: &By) -> SqlResult<Vec<String>> {
         let mut log = self.ddl.lock().await;
         let catalog = self.catalog();
@@ -31,16 +33,21 @@ impl Database {
         let mut notices = vec![];
         let mut wanted: Vec<Arc<CatalogObject>> = vec![];
         for name in &drop.names {
-            match bind::find_object(name, &catalog, search_path) {
+            let found = match drop.kind {
+                ObjectKind::Type => bind::find_type(name, &catalog, search_path),
+                _ => bind::find_object(name, &catalog, search_path),
+            };
+            let is_missing = |error: &SqlError| matches!(error.state, SqlState::UndefinedTable | SqlState::UndefinedObject);
+            match found {
                 Ok(object) if object.kind() == drop.kind => {
                     authority.check_drop(object)?;
                     wanted.push(Arc::clone(object));
                 }
                 Ok(object) => return Err(wrong_kind(object, drop.kind).at(name.position)),
-                Err(error) if drop.if_exists && error.state == SqlState::UndefinedTable => {
+                Err(error) if drop.if_exists && is_missing(&error) => {
                     notices.push(format!("{} \"{}\" does not exist, skipping", drop.kind, name.name));
                 }
-                Err(error) if error.state == SqlState::UndefinedTable => {
+                Err(error) if is_missing(&error) => {
                     let text = format!("{} \"{}\" does not exist", drop.kind, name.name);
                     return Err(SqlError { message: text, ..error });
                 }
@@ -98,6 +105,21 @@ impl Database {
     }
 }
 
+/// Whether columns that a relation was declared with are of a type.
+fn holds_type(object: &CatalogObject, id: ObjectId) -> bool {
+    matches!(object.kind(), ObjectKind::Table | ObjectKind::Source) && object.depends_on.contains(&id)
+}
+
+/// Lines of what depends on an object: of a type, the columns that are of it.
+fn depending(dependent: &CatalogObject, on: &CatalogObject, search_path: &[String]) -> Vec<String> {
+    let (user, used) = (described(dependent, search_path), described(on, search_path));
+    if !holds_type(dependent, on.id) {
+        return vec![format!("{user} depends on {used}")];
+    }
+    let columns = dependent.columns.iter().filter(|column| column.sql_type.enums().iter().any(|of| of.id == on.id));
+    columns.map(|column| format!("column {} of {user} depends on {used}", column.name)).collect()
+}
+
 /// What goes, what reads before what is read, with notices of what goes beside what was named.
 fn with_dependents(
     catalog: &Catalog,
@@ -111,17 +133,22 @@ fn with_dependents(
         let dependents = catalog.dependents_deep(object.id);
         let outside: Vec<_> = dependents.iter().filter(|d| !is_wanted(d)).collect();
         if !outside.is_empty() && !dropping.cascade {
-            let lines: Vec<String> = outside
-                .iter()
-                .rev()
-                .map(|d| format!("{} depends on {}", described(d, search_path), described(object, search_path)))
-                .collect();
+            let lines: Vec<String> = outside.iter().rev().flat_map(|d| depending(d, object, search_path)).collect();
             return Err(SqlError::new(
                 SqlState::DependentObjectsStillExist,
                 format!("cannot drop {} because other objects depend on it", described(object, search_path)),
             )
             .with_detail(lines.join("\n"))
             .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        if let Some(user) = outside.iter().find(|d| holds_type(d, object.id)) {
+            // Postgres drops the columns alone, and a table without them goes on.
+            return Err(SqlError::unsupported(format!(
+                "cannot drop {} because a column of {} is of it",
+                described(object, search_path),
+                described(user, search_path)
+            ))
+            .with_hint("Columns cannot be dropped: drop the relation first."));
         }
         going.extend(dependents);
         going.push(Arc::clone(object));

@@ -8,11 +8,14 @@ pub mod drop;
 pub mod locks;
 pub mod moment;
 pub mod open;
+pub mod pending;
 pub(crate) mod producer;
 pub mod query;
+pub mod replace;
 pub mod scan;
 mod schemas;
 pub mod source_scan;
+mod types;
 
 use crate::access::audit::AuditLog;
 use crate::access::gate::Gate;

@@ -96,7 +96,7 @@ impl RelationSource for ReadRelations<'_> {
                 let object = self.0.database.vault().with_secrets(object, &self.0.catalog)?;
                 Arc::new(BoundedSource::new(object)?)
             }
-            ObjectKind::View | ObjectKind::Sink => {
+            ObjectKind::View | ObjectKind::Sink | ObjectKind::Type => {
                 return Err(SqlError::new(
                     SqlState::WrongObjectType,
                     format!("cannot read {} \"{}\"", object.kind(), object.name),
@@ -190,8 +190,10 @@ impl Statement {
     /// What is wrong with it.
     pub fn plan(&self, query: &ast::Query, declared: &[Option<SqlType>]) -> SqlResult<(LogicalPlan, Vec<SqlType>)> {
         let relations = self.relation_source();
-        let rewritten = &for_system(query, &self.catalog);
-        let declared = with_dropped(declared, &parameter_places(query), &parameter_places(rewritten));
+        let mut query = query.clone();
+        thalweg_planner::resolve_types(&mut query, &self.catalog, &self.search_path)?;
+        let rewritten = &for_system(&query, &self.catalog);
+        let declared = with_dropped(declared, &parameter_places(&query), &parameter_places(rewritten));
         let (bound, types) = self.planner.plan_with_parameters(rewritten, &self.scope(&relations), &declared)?;
         Ok((bound.plan, types))
     }

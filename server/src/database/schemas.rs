@@ -33,7 +33,7 @@ impl Database {
             return Ok(());
         }
         // The last first, so that nothing is dropped before what reads it.
-        let inside: Vec<_> = catalog.objects().filter(|object| object.schema == name).collect();
+        let inside: Vec<_> = catalog.entries().filter(|object| object.schema == name).collect();
         for object in inside.into_iter().rev() {
             let found = Name { schema: Some(object.schema.clone()), name: object.name.clone(), position: 1 };
             let drop = DropObjects { kind: object.kind(), names: vec![found], if_exists: true, cascade: true };

@@ -240,18 +240,29 @@ fn numeric_size(oid: u32, modifier: i32) -> Option<(Option<i64>, i64, Option<i64
     }
 }
 
+/// What a type is to the standard, and its schema and name in `pg_type`.
+fn type_names(snapshot: &SystemSnapshot, oid: u32) -> (String, String, String) {
+    let own = |data_type: String, name: String| (data_type, "pg_catalog".to_string(), name);
+    if let Some(item) = BASE_TYPES.iter().find(|base| base.array == oid) {
+        return own("ARRAY".into(), format!("_{}", item.name));
+    }
+    match snapshot.catalog.types().filter_map(|object| object.enum_type()).find(|of| of.id.0 == oid || of.array.0 == oid) {
+        Some(of) if of.id.0 == oid => ("USER-DEFINED".into(), of.schema, of.name),
+        Some(of) => ("ARRAY".into(), of.schema, format!("_{}", of.name)),
+        None => {
+            let name = BASE_TYPES.iter().find(|base| base.oid == oid).map_or("record", |base| base.name);
+            own(format_type(&snapshot.catalog, oid, None), name.into())
+        }
+    }
+}
+
 fn columns(snapshot: &SystemSnapshot) -> Vec<Row> {
     let mut rows = vec![];
     for class in classes(snapshot) {
         let writable = is_writable(&class);
         for (at, attribute) in class.attributes.iter().enumerate() {
             let (oid, modifier) = (attribute.type_oid, attribute.modifier);
-            let array = BASE_TYPES.iter().find(|base| base.array == oid);
-            let udt = match array {
-                Some(item) => format!("_{}", item.name),
-                None => BASE_TYPES.iter().find(|base| base.oid == oid).map_or("record", |base| base.name).to_string(),
-            };
-            let data_type = if array.is_some() { "ARRAY".to_string() } else { format_type(&snapshot.catalog, oid, None) };
+            let (data_type, udt_schema, udt_name) = type_names(snapshot, oid);
             let mut row: Row = vec![
                 ("table_catalog", snapshot.database.as_str().into()),
                 ("table_schema", class.schema.into()),
@@ -262,12 +273,16 @@ fn columns(snapshot: &SystemSnapshot) -> Vec<Row> {
                 ("is_nullable", yes_or_no(!attribute.not_null)),
                 ("data_type", data_type.into()),
                 ("udt_catalog", snapshot.database.as_str().into()),
-                ("udt_name", udt.into()),
+                ("udt_schema", udt_schema.into()),
+                ("udt_name", udt_name.into()),
                 ("dtd_identifier", (at + 1).to_string().into()),
                 ("is_updatable", yes_or_no(writable)),
             ];
             if matches!(oid, 1042 | 1043) && modifier >= 4 {
                 row.push(("character_maximum_length", (modifier - 4).into()));
+            }
+            if matches!(oid, 1560 | 1562) && modifier >= 0 {
+                row.push(("character_maximum_length", modifier.into()));
             }
             if matches!(oid, 25 | 1042 | 1043) {
                 row.push(("character_octet_length", 1_073_741_824i64.into()));
@@ -277,7 +292,7 @@ fn columns(snapshot: &SystemSnapshot) -> Vec<Row> {
                 row.push(("numeric_precision_radix", radix.into()));
                 row.push(("numeric_scale", scale.into()));
             }
-            if matches!(oid, 1082 | 1083 | 1114 | 1184 | 1186) {
+            if matches!(oid, 1082 | 1083 | 1114 | 1184 | 1186 | 1266) {
                 row.push(("datetime_precision", if oid == 1082 { 0i64 } else { 6 }.into()));
             }
             rows.push(row);

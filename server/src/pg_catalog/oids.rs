@@ -17,6 +17,8 @@ pub const BTREE: u32 = 403;
 pub const DEFAULT_COLLATION: u32 = 100;
 /// The relation `pg_class`.
 pub const PG_CLASS: u32 = 1259;
+/// The relation `pg_type`.
+pub const PG_TYPE: u32 = 1247;
 /// The relation `pg_constraint`.
 pub const PG_CONSTRAINT: u32 = 2606;
 /// The relation `pg_rewrite`.

@@ -42,6 +42,8 @@ pub enum Kind {
     OidVector,
     Acl,
     Void,
+    /// A type whose values are shown by name and are OIDs in binary: the digits of the OID, a blank and the name.
+    Named(u32),
 }
 
 impl Kind {
@@ -96,6 +98,7 @@ impl Kind {
             Kind::OidVector => 30,
             Kind::Acl => 1034,
             Kind::Void => 2278,
+            Kind::Named(oid) => oid,
         }
     }
 
@@ -104,7 +107,7 @@ impl Kind {
         let list = |item: DataType| DataType::List(Arc::new(Field::new("item", item, true)));
         match self {
             Kind::Bool => DataType::Boolean,
-            Kind::Char | Kind::Name | Kind::Text | Kind::NodeTree | Kind::Void => DataType::Utf8,
+            Kind::Char | Kind::Name | Kind::Text | Kind::NodeTree | Kind::Void | Kind::Named(_) => DataType::Utf8,
             Kind::Int2 => DataType::Int16,
             Kind::Int4 | Kind::Oid | Kind::Xid => DataType::Int32,
             Kind::Int8 => DataType::Int64,
@@ -130,6 +133,7 @@ pub enum Cell {
     Null,
     Bool(bool),
     Int(i64),
+    Float(f32),
     Text(String),
     Texts(Vec<String>),
     Ints(Vec<i64>),
@@ -152,6 +156,12 @@ macro_rules! cell_from_integers {
 }
 
 cell_from_integers!(i16, i32, i64, u32);
+
+impl From<f32> for Cell {
+    fn from(value: f32) -> Cell {
+        Cell::Float(value)
+    }
+}
 
 impl From<usize> for Cell {
     fn from(value: usize) -> Cell {
@@ -291,7 +301,8 @@ pub fn array_of(kind: Kind, cells: &[Cell]) -> ArrayRef {
         }
         DataType::Float32 => {
             let mut builder = Float32Builder::new();
-            cells.iter().for_each(|c| builder.append_option(integer(c).map(|v| v as f32)));
+            let float = |c: &Cell| if let Cell::Float(value) = c { Some(*value) } else { integer(c).map(|v| v as f32) };
+            cells.iter().for_each(|c| builder.append_option(float(c)));
             Arc::new(builder.finish())
         }
         DataType::Timestamp(..) => {

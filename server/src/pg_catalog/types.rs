@@ -1,7 +1,8 @@
 //! The base types as every Postgres has them, and names for types by OID.
 
 use super::oids;
-use thalweg_catalog::{Catalog, SqlType};
+use std::sync::Arc;
+use thalweg_catalog::{Catalog, CatalogObject, SqlType};
 
 /// A base type: its name, OID, the OID of its array type (0: none), length, category, whether it is preferred there, what
 /// its functions begin with, its alignment, storage, collation, and its name in SQL if that is another.
@@ -38,7 +39,7 @@ const fn base(
 }
 
 /// All base types.
-pub const BASE_TYPES: [BaseType; 57] = [
+pub const BASE_TYPES: [BaseType; 76] = [
     base("bool", (16, 1000), 1, ('B', 'c'), "bool", "boolean"),
     base("bytea", (17, 1001), -1, ('U', 'i'), "bytea", "bytea"),
     base("char", (18, 1002), 1, ('Z', 'c'), "char", "\"char\""),
@@ -58,10 +59,17 @@ pub const BASE_TYPES: [BaseType; 57] = [
     base("xml", (142, 143), -1, ('U', 'i'), "xml_", "xml"),
     base("pg_node_tree", (194, 0), -1, ('Z', 'i'), "pg_node_tree_", "pg_node_tree"),
     base("point", (600, 1017), 16, ('G', 'd'), "point_", "point"),
+    base("lseg", (601, 1018), 32, ('G', 'd'), "lseg_", "lseg"),
+    base("path", (602, 1019), -1, ('G', 'd'), "path_", "path"),
+    base("box", (603, 1020), 32, ('G', 'd'), "box_", "box"),
+    base("polygon", (604, 1027), -1, ('G', 'd'), "poly_", "polygon"),
+    base("line", (628, 629), 24, ('G', 'd'), "line_", "line"),
     base("cidr", (650, 651), -1, ('I', 'i'), "cidr_", "cidr"),
     base("float4", (700, 1021), 4, ('N', 'i'), "float4", "real"),
     base("float8", (701, 1022), 8, ('N', 'd'), "float8", "double precision"),
     base("unknown", (705, 0), -2, ('X', 'c'), "unknown", "unknown"),
+    base("circle", (718, 719), 24, ('G', 'd'), "circle_", "circle"),
+    base("macaddr8", (774, 775), 8, ('U', 'i'), "macaddr8_", "macaddr8"),
     base("money", (790, 791), 8, ('N', 'd'), "cash_", "money"),
     base("macaddr", (829, 1040), 6, ('U', 'i'), "macaddr_", "macaddr"),
     base("inet", (869, 1041), -1, ('I', 'i'), "inet_", "inet"),
@@ -94,8 +102,20 @@ pub const BASE_TYPES: [BaseType; 57] = [
     base("tsvector", (3614, 3643), -1, ('U', 'i'), "tsvector", "tsvector"),
     base("regconfig", (3734, 3735), 4, ('N', 'i'), "regconfig", "regconfig"),
     base("jsonb", (3802, 3807), -1, ('U', 'i'), "jsonb_", "jsonb"),
+    base("int4range", (3904, 3905), -1, ('R', 'i'), "range_", "int4range"),
+    base("numrange", (3906, 3907), -1, ('R', 'i'), "range_", "numrange"),
+    base("tsrange", (3908, 3909), -1, ('R', 'd'), "range_", "tsrange"),
+    base("tstzrange", (3910, 3911), -1, ('R', 'd'), "range_", "tstzrange"),
+    base("daterange", (3912, 3913), -1, ('R', 'i'), "range_", "daterange"),
+    base("int8range", (3926, 3927), -1, ('R', 'd'), "range_", "int8range"),
     base("regnamespace", (4089, 4090), 4, ('N', 'i'), "regnamespace", "regnamespace"),
     base("regrole", (4096, 4097), 4, ('N', 'i'), "regrole", "regrole"),
+    base("int4multirange", (4451, 6150), -1, ('R', 'i'), "multirange_", "int4multirange"),
+    base("nummultirange", (4532, 6151), -1, ('R', 'i'), "multirange_", "nummultirange"),
+    base("tsmultirange", (4533, 6152), -1, ('R', 'd'), "multirange_", "tsmultirange"),
+    base("tstzmultirange", (4534, 6153), -1, ('R', 'd'), "multirange_", "tstzmultirange"),
+    base("datemultirange", (4535, 6155), -1, ('R', 'i'), "multirange_", "datemultirange"),
+    base("int8multirange", (4536, 6157), -1, ('R', 'd'), "multirange_", "int8multirange"),
 ];
 
 impl BaseType {
@@ -106,13 +126,18 @@ impl BaseType {
 
     /// `pg_type.typtype`.
     pub fn kind(&self) -> char {
-        if self.category == 'P' { 'p' } else { 'b' }
+        match (self.category, self.functions) {
+            ('P', _) => 'p',
+            ('R', "range_") => 'r',
+            ('R', _) => 'm',
+            _ => 'b',
+        }
     }
 
     /// `pg_type.typstorage`.
     pub fn storage(&self) -> char {
         match (self.length, self.oid) {
-            (-1, 1700) => 'm',
+            (-1, 650 | 869 | 1700) => 'm',
             (-1, 22 | 30) => 'p',
             (-1, _) => 'x',
             _ => 'p',
@@ -131,6 +156,13 @@ pub fn format_type(catalog: &Catalog, oid: u32, modifier: Option<i32>) -> String
     if let Some(base) = BASE_TYPES.iter().find(|base| base.array == oid) {
         return format!("{}[]", with_modifier(base, modifier));
     }
+    for object in catalog.types() {
+        match object.enum_type() {
+            Some(of) if of.id.0 == oid => return shown_name(&object.schema, &object.name),
+            Some(of) if of.array.0 == oid => return format!("{}[]", shown_name(&object.schema, &object.name)),
+            _ => {}
+        }
+    }
     for object in catalog.objects() {
         if oids::row_type(object.id.0) == oid {
             return shown_name(&object.schema, &object.name);
@@ -147,6 +179,8 @@ fn with_modifier(base: &BaseType, modifier: Option<i32>) -> String {
     match (base.oid, modifier.filter(|modifier| *modifier >= 0)) {
         // A character type without a length is shown by its internal name.
         (1042, None) if modifier == Some(-1) => "bpchar".to_string(),
+        (1560, None) if modifier == Some(-1) => "\"bit\"".to_string(),
+        (1560 | 1562, Some(modifier)) => format!("{name}({modifier})"),
         (1042 | 1043, Some(modifier)) => format!("{name}({})", modifier - 4),
         (1700, Some(modifier)) => {
             let size = modifier - 4;
@@ -166,6 +200,9 @@ pub fn type_named(catalog: &Catalog, name: &str) -> Option<u32> {
     let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
     if let Some(item) = name.strip_suffix("[]") {
         let item = type_named(catalog, item)?;
+        if let Some(of) = catalog.entry(thalweg_catalog::ObjectId(item)).and_then(|object| object.enum_type()) {
+            return Some(of.array.0);
+        }
         return BASE_TYPES
             .iter()
             .find(|base| base.oid == item)
@@ -183,11 +220,10 @@ pub fn type_named(catalog: &Catalog, name: &str) -> Option<u32> {
     if let Some(found) = SqlType::parse(name) {
         return Some(found.oid());
     }
-    let (schema, relation) = split_name(name);
-    catalog
-        .objects()
-        .find(|o| o.name == relation && o.schema == schema.as_deref().unwrap_or(&o.schema))
-        .map(|o| oids::row_type(o.id.0))
+    let (schema, name) = split_name(name);
+    let is_named = |o: &&Arc<CatalogObject>| o.name == name && o.schema == schema.as_deref().unwrap_or(&o.schema);
+    let own = catalog.types().find(is_named).map(|o| o.id.0);
+    own.or_else(|| catalog.objects().find(is_named).map(|o| oids::row_type(o.id.0)))
 }
 
 /// A name of one or two parts, each lowercased unless quoted. Blanks around the parts don't count.

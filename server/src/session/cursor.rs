@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 use thalweg_planner::Statement;
-use thalweg_planner::statement::{CursorBody, Declare, FetchDirection};
+use thalweg_planner::statement::{CursorBody, Declare, DiscardTarget, FetchDirection};
 use thalweg_storage::StorageResult;
 use thalweg_storage::spill::SpilledRows;
 use tokio::sync::Mutex;
@@ -333,4 +333,9 @@ impl ClientSession {
         self.cursors.retain(|_, cursor| cursor.hold && (committed || !cursor.new));
         self.cursors.values_mut().for_each(|cursor| cursor.new = false);
     }
+}
+
+/// Whether a statement closes all portals too.
+pub(super) fn closes_all(statement: &Statement) -> bool {
+    matches!(statement, Statement::Close(None) | Statement::Discard(DiscardTarget::All))
 }

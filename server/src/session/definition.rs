@@ -6,8 +6,8 @@ use crate::database::definition::{Created, described, rights_of_new};
 use crate::wire::session::{Notice, Outcome, Severity};
 use std::sync::Arc;
 use thalweg_catalog::{Catalog, CatalogChange, CatalogObject, ObjectKind, Privileges, SqlError, SqlResult, SqlState, Subject};
-use thalweg_planner::bind::find_object;
-use thalweg_planner::statement::{CommentTarget, DropObjects, DropSchemas, JobReference, Name, RoleName, Word};
+use thalweg_planner::bind::{find_object, find_type};
+use thalweg_planner::statement::{AddLabel, CommentTarget, DropObjects, DropSchemas, JobReference, Name, RoleName, Word};
 use thalweg_planner::{ParsedStatement, Statement};
 
 impl ClientSession {
@@ -27,11 +27,20 @@ impl ClientSession {
                 Statement::CreateView(create) => database.create_view(create, &by, &sql).await,
                 Statement::CreateMaterializedView(create) => database.create_materialized_view(create, &by, &sql).await,
                 Statement::CreateSink(create) => database.create_sink(create, &by, &sql).await,
+                Statement::CreateType(create) => database.create_type(create, &by, &sql).await,
                 _ => Err(SqlError::internal("not a CREATE")),
             }
         })
         .await?;
         Ok(self.created(created, tag))
+    }
+
+    pub(super) async fn add_label(&mut self, add: &AddLabel) -> SqlResult<Outcome> {
+        let (database, by, add) = (Arc::clone(&self.database), self.by(), add.clone());
+        if let Some(text) = Self::apart(async move { database.add_label(&add, &by).await }).await? {
+            self.notice(Severity::Notice, SqlState::DuplicateObject, text);
+        }
+        Ok(Outcome::Tag("ALTER TYPE".into()))
     }
 
     fn created(&mut self, created: Created, tag: &str) -> Outcome {
@@ -64,7 +73,7 @@ impl ClientSession {
             }
             if drop.cascade {
                 // The last first, so that nothing is dropped before what reads it.
-                let inside: Vec<_> = catalog.objects().filter(|o| o.schema == word.value).cloned().collect();
+                let inside: Vec<_> = catalog.entries().filter(|o| o.schema == word.value).cloned().collect();
                 for object in inside.iter().rev() {
                     let name = Name { schema: Some(object.schema.clone()), name: object.name.clone(), position: word.position };
                     let one = DropObjects { kind: object.kind(), names: vec![name], if_exists: true, cascade: true };
@@ -169,7 +178,10 @@ impl ClientSession {
     fn comment_change(&self, target: &CommentTarget, comment: Option<String>) -> SqlResult<CatalogChange> {
         let catalog = self.database.catalog();
         let find = |kind: &ObjectKind, name: &Name| -> SqlResult<Arc<CatalogObject>> {
-            let object = find_object(name, &catalog, &self.search_path())?;
+            let object = match kind {
+                ObjectKind::Type => find_type(name, &catalog, &self.search_path())?,
+                _ => find_object(name, &catalog, &self.search_path())?,
+            };
             if object.kind() != *kind {
                 let message = format!("\"{}\" is not a {kind}", object.name);
                 return Err(SqlError::new(SqlState::WrongObjectType, message).at(name.position));

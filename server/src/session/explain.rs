@@ -1,6 +1,7 @@
 //! `EXPLAIN`.
 
-use super::{ClientSession, rows_of, text_batch, text_columns};
+use super::ClientSession;
+use super::show::{rows_of, text_batch, text_columns};
 use crate::access::relations::CheckedRelations;
 use crate::database::connectors::Connectors;
 use crate::wire::session::{Outcome, ResultColumn};
@@ -50,7 +51,7 @@ impl ClientSession {
         };
         let params = self.constants(values, &prepared.description.params).await?;
         let running = self.running();
-        let (plan, _) = running.plan(query, &super::declared_types(&prepared.description.params))?;
+        let (plan, _) = running.plan(query, &self.declared_types(&prepared.description.params))?;
         let plan = substitute_parameters(plan, &params)?;
         Ok(print::explain_read(&running.planner.optimize_batch(&plan, crate::database::now_us())?))
     }

@@ -2,7 +2,7 @@
 //! the same few over and over, by name or again as text.
 
 use super::lookup::{self, PointLookup};
-use super::{ClientSession, declared_types, read};
+use super::{ClientSession, read};
 use crate::database::engine_error;
 use crate::wire::session::{Outcome, RowTag, StatementDescription};
 use datafusion::scalar::ScalarValue;
@@ -63,7 +63,7 @@ impl ClientSession {
             return Ok(known.description.clone());
         }
         let running = self.running();
-        let (plan, types) = running.plan(query, &declared_types(given))?;
+        let (plan, types) = running.plan(query, &self.declared_types(given))?;
         let columns = self.with_origins(read::plan_columns(&running.describe(&plan)?, &plan), query, &plan);
         let oids = thalweg_planner::written_parameter_oids(query);
         // A type that the client gave is the parameter's, whatever it is carried as.

@@ -21,6 +21,7 @@ mod origins;
 mod prepared;
 mod privileges;
 pub mod read;
+mod replace;
 mod set;
 pub mod settings;
 pub mod show;
@@ -38,8 +39,8 @@ use crate::system::SystemRelations;
 use crate::wire::connections::Connections;
 use crate::wire::parameter::parameter_type;
 use crate::wire::session::{
-    ConnectionInfo, Notice, Outcome, PortalUse, PreparedStatements, ResultColumn, RowTag, Session, Severity,
-    StatementDescription, TransactionStatus,
+    ConnectionInfo, Notice, Outcome, PortalUse, PreparedStatements, ResultColumn, Session, Severity, StatementDescription,
+    TransactionStatus,
 };
 use crate::wire::settings::OutputSettings;
 use async_trait::async_trait;
@@ -54,7 +55,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use thalweg_catalog::security::Role;
-use thalweg_catalog::{Column, Epoch, RoleId, SqlError, SqlResult, SqlState, SqlType};
+use thalweg_catalog::{Epoch, RoleId, SqlError, SqlResult, SqlState, SqlType};
 use thalweg_planner::{ParsedStatement, Statement, session_state};
 use transaction::Transaction;
 
@@ -246,7 +247,9 @@ impl ClientSession {
             | Statement::CreateTable(_)
             | Statement::CreateView(_)
             | Statement::CreateMaterializedView(_)
-            | Statement::CreateSink(_) => self.define(parsed).await,
+            | Statement::CreateSink(_)
+            | Statement::CreateType(_) => self.define(parsed).await,
+            Statement::AddLabel(add) => self.add_label(add).await,
             Statement::CreateTableAs(create) => self.create_table_as(create, &parsed.text, &params).await,
             Statement::CreateSchema { name, if_not_exists, owner } => {
                 self.create_schema(name, *if_not_exists, owner.as_ref()).await
@@ -299,8 +302,13 @@ impl ClientSession {
         }
     }
 
+    /// The types that parameters of these OIDs are carried as; none where the client leaves it to the server.
+    fn declared_types(&self, param_oids: &[u32]) -> Vec<Option<SqlType>> {
+        param_oids.iter().map(|oid| if matches!(oid, 0 | 705) { None } else { self.parameter_type(*oid) }).collect()
+    }
+
     fn describe_statement(&mut self, parsed: &ParsedStatement, param_oids: &[u32]) -> SqlResult<StatementDescription> {
-        let declared = declared_types(param_oids);
+        let declared = self.declared_types(param_oids);
         let none = |columns: Option<Vec<ResultColumn>>| StatementDescription { params: vec![], columns };
         Ok(match &parsed.statement {
             Statement::Query(query) => return self.describe_query(query, &parsed.text, param_oids),
@@ -354,9 +362,9 @@ impl Session for ClientSession {
     }
 
     async fn execute(&mut self, statement: &ParsedStatement, params: Vec<ScalarValue>, param_oids: &[u32]) -> SqlResult<Outcome> {
-        self.param_types = declared_types(param_oids);
+        self.param_types = self.declared_types(param_oids);
         self.take_set_config();
-        self.take_copied();
+        self.take_copied()?;
         self.check_allowed(&statement.statement)?;
         if self.transaction.is_none() && self.together {
             self.transaction = Some(Transaction::new(false, &self.settings));
@@ -381,18 +389,18 @@ impl Session for ClientSession {
 
     async fn end_request(&mut self) -> SqlResult<()> {
         self.take_set_config();
-        self.take_copied();
+        let taken = self.take_copied();
         self.together = false;
         match &self.transaction {
             Some(transaction) if !transaction.explicit => {
                 if transaction.failed {
                     self.roll_back();
-                    Ok(())
+                    taken
                 } else {
                     self.commit().await
                 }
             }
-            _ => Ok(()),
+            _ => taken,
         }
     }
 
@@ -406,6 +414,10 @@ impl Session for ClientSession {
 
     fn meaning(&self) -> u64 {
         self.database.catalog().version()
+    }
+
+    fn parameter_type(&self, oid: u32) -> Option<SqlType> {
+        parameter_type(oid).or_else(|| self.database.catalog().type_of_oid(oid))
     }
 
     fn prepared(&mut self) -> &mut PreparedStatements<ParsedStatement> {
@@ -422,6 +434,10 @@ impl Session for ClientSession {
 
     fn portal_use(&self, statement: &ParsedStatement) -> Option<PortalUse> {
         self.use_of_portal(&statement.statement)
+    }
+
+    fn closes_portals(&self, statement: &ParsedStatement) -> bool {
+        cursor::closes_all(&statement.statement)
     }
 
     fn output_settings(&self) -> OutputSettings {
@@ -462,38 +478,8 @@ impl Session for ClientSession {
     }
 }
 
-/// The types that parameters of these OIDs are carried as; none where the client leaves it to the server.
-fn declared_types(param_oids: &[u32]) -> Vec<Option<SqlType>> {
-    param_oids.iter().map(|oid| if matches!(oid, 0 | 705) { None } else { parameter_type(*oid) }).collect()
-}
-
 /// The error with its position counted in the whole text that the statement stands in.
 fn shifted(mut error: SqlError, offset: usize) -> SqlError {
     error.position = error.position.map(|position| position + offset);
     error
-}
-
-/// A result of one batch.
-fn rows_of(columns: Vec<ResultColumn>, batch: arrow::array::RecordBatch, tag: &str) -> Outcome {
-    use futures::StreamExt;
-    let rows = futures::stream::once(async move { Ok(batch) }).boxed();
-    Outcome::Rows { columns, rows, tag: RowTag::Fixed(tag.to_string()) }
-}
-
-/// Columns of text.
-fn text_columns(names: &[&str]) -> Vec<ResultColumn> {
-    names.iter().map(|name| ResultColumn::new(*name, SqlType::Text)).collect()
-}
-
-/// A batch of text columns.
-fn text_batch(names: &[&str], rows: Vec<Vec<String>>) -> SqlResult<arrow::array::RecordBatch> {
-    let columns: Vec<Column> = names.iter().map(|name| Column::new(*name, SqlType::Text)).collect();
-    let schema = thalweg_catalog::schema_of(&columns);
-    let arrays = (0..names.len())
-        .map(|place| {
-            let values = rows.iter().map(|row| row.get(place).cloned());
-            Arc::new(arrow::array::StringArray::from_iter(values)) as arrow::array::ArrayRef
-        })
-        .collect();
-    arrow::array::RecordBatch::try_new(schema, arrays).map_err(|e| thalweg_planner::errors::arrow_error(&e))
 }

@@ -4,7 +4,7 @@ use crate::database::scan::KeptRelation;
 use crate::database::source_scan::BoundedSource;
 use datafusion::common::Column;
 use datafusion::datasource::DefaultTableSource;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 use thalweg_catalog::CatalogObject;
 
 /// A relation's OID and the place of a column in it, from 1.
@@ -19,10 +19,7 @@ fn origin(plan: &LogicalPlan, column: &Column) -> Option<Origin> {
     match plan {
         LogicalPlan::Projection(projection) => {
             let place = projection.schema.maybe_index_of_column(column)?;
-            match unnamed(&projection.expr[place]) {
-                Expr::Column(inner) => origin(&projection.input, inner),
-                _ => None,
-            }
+            of_expr(&projection.expr[place], &projection.input)
         }
         LogicalPlan::SubqueryAlias(alias) => {
             let place = alias.schema.maybe_index_of_column(column)?;
@@ -31,6 +28,14 @@ fn origin(plan: &LogicalPlan, column: &Column) -> Option<Origin> {
         LogicalPlan::Filter(filter) => origin(&filter.input, column),
         LogicalPlan::Sort(sort) => origin(&sort.input, column),
         LogicalPlan::Limit(limit) => origin(&limit.input, column),
+        LogicalPlan::Window(window) => origin(&window.input, column),
+        LogicalPlan::Distinct(Distinct::All(input)) => origin(input, column),
+        LogicalPlan::Distinct(Distinct::On(distinct)) => {
+            of_expr(distinct.select_expr.get(distinct.schema.maybe_index_of_column(column)?)?, &distinct.input)
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            of_expr(aggregate.group_expr.get(aggregate.schema.maybe_index_of_column(column)?)?, &aggregate.input)
+        }
         LogicalPlan::Join(join) => {
             let side = |input: &LogicalPlan| input.schema().has_column(column).then(|| origin(input, column)).flatten();
             side(&join.left).or_else(|| side(&join.right))
@@ -39,6 +44,14 @@ fn origin(plan: &LogicalPlan, column: &Column) -> Option<Origin> {
             let provider = &scan.source.as_any().downcast_ref::<DefaultTableSource>()?.table_provider;
             place_in(object_of(provider.as_ref())?, &column.name)
         }
+        _ => None,
+    }
+}
+
+/// The origin of an expression over a plan, if it is a column of it.
+fn of_expr(expr: &Expr, input: &LogicalPlan) -> Option<Origin> {
+    match unnamed(expr) {
+        Expr::Column(column) => origin(input, column),
         _ => None,
     }
 }

@@ -19,7 +19,9 @@ impl ClientSession {
             ));
         }
         let inner = ParsedStatement { statement: (**statement).clone(), text: text.clone(), offset: 0 };
-        let oids = types.iter().map(|t| Ok(thalweg_planner::types::sql_type(t)?.oid())).collect::<SqlResult<Vec<u32>>>()?;
+        let (catalog, path) = (self.database.catalog(), self.search_path());
+        let oid = |written| Ok(thalweg_planner::types::sql_type_in(written, &catalog, &path)?.oid());
+        let oids = types.iter().map(oid).collect::<SqlResult<Vec<u32>>>()?;
         let description = self.describe_statement(&inner, &oids)?;
         let kept = Prepared {
             statement: Some(Arc::new(inner)),
@@ -55,7 +57,7 @@ impl ClientSession {
             self.prepared.insert(name, prepared.described_anew(description, meaning)?);
         }
         let params = self.constants(values, &prepared.description.params).await?;
-        self.param_types = super::declared_types(&prepared.description.params);
+        self.param_types = self.declared_types(&prepared.description.params);
         Box::pin(self.dispatch(statement, params, &prepared.description.params)).await
     }
 

@@ -7,7 +7,7 @@ use crate::access::authority::{Authority, refused};
 use crate::database::definition::By;
 use std::collections::BTreeSet;
 use thalweg_catalog::{Catalog, CatalogObject, Privileges, RoleId, SqlError, SqlResult, SqlState};
-use thalweg_planner::{ParsedStatement, Statement};
+use thalweg_planner::{ParsedStatement, Statement, dml};
 
 /// The roles that a session's settings name.
 #[derive(Clone)]
@@ -110,8 +110,12 @@ impl ClientSession {
     pub(super) fn check_change(&self, statement: &Statement, table: &CatalogObject, columns: &BTreeSet<usize>) -> SqlResult<()> {
         let authority = self.authority();
         match statement {
-            Statement::Insert(_) => {
+            Statement::Insert(insert) => {
                 authority.check_columns(table, columns, Privileges::INSERT)?;
+                let replaced = dml::replaced(insert, table)?;
+                if !replaced.is_empty() {
+                    authority.check_columns(table, &replaced, Privileges::UPDATE)?;
+                }
                 self.check_insert_policy(table)
             }
             Statement::Update(_) => authority.check_columns(table, columns, Privileges::UPDATE),

@@ -23,7 +23,7 @@ pub fn plan_columns(columns: &[Column], plan: &LogicalPlan) -> Vec<ResultColumn>
     }
     let with_items = |(place, column): (usize, ResultColumn)| match &column.sql_type {
         SqlType::Array(item) if **item == SqlType::Text => match system_types::item_type(plan, place) {
-            Some(item @ (SqlType::Uuid | SqlType::Json | SqlType::Jsonb)) => {
+            Some(item @ (SqlType::Uuid | SqlType::Json | SqlType::Jsonb | SqlType::Carried(_))) => {
                 ResultColumn::new(column.name, SqlType::Array(Box::new(item)))
             }
             _ => column,
@@ -129,16 +129,19 @@ impl ClientSession {
         Some(is_alone.then_some(view))
     }
 
-    /// The values of constant expressions, as these types.
+    /// The values of constant expressions, cast to these types.
     pub(super) async fn constants(&mut self, values: &[ast::Expr], oids: &[u32]) -> SqlResult<Vec<ScalarValue>> {
         let mut constants = vec![];
         for (value, oid) in values.iter().zip(oids) {
-            let query = thalweg_planner::parse_query(&format!("SELECT {value}"))?;
+            // An OID tells no length.
+            let wanted = match SqlType::from_oid(*oid).or_else(|| self.database.catalog().type_of_oid(*oid)) {
+                None | Some(SqlType::Char(_)) => SqlType::Text,
+                Some(wanted) => wanted,
+            };
+            let query = thalweg_planner::parse_query(&format!("SELECT CAST({value} AS {})", wanted.in_sql()))?;
             let (_, mut rows) = self.rows(&query, &[]).await?;
             let first = rows.next().await.ok_or_else(|| SqlError::internal("a constant has no value"))??;
-            let scalar = ScalarValue::try_from_array(first.column(0), 0).map_err(|e| thalweg_planner::sql_error(&e))?;
-            let wanted = SqlType::from_oid(*oid).unwrap_or(SqlType::Text).to_arrow();
-            constants.push(scalar.cast_to(&wanted).map_err(|e| thalweg_planner::sql_error(&e))?);
+            constants.push(ScalarValue::try_from_array(first.column(0), 0).map_err(|e| thalweg_planner::sql_error(&e))?);
         }
         Ok(constants)
     }

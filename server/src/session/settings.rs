@@ -6,9 +6,9 @@ use crate::wire::value::parse::boolean;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use thalweg_catalog::catalog::SYSTEM_SCHEMAS;
+use thalweg_catalog::datetime::SessionTimeZone;
 use thalweg_catalog::options::parse_duration_ms;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, suggest};
-use thalweg_planner::datetime::SessionTimeZone;
 
 /// The version that clients are told: they choose their queries by it.
 pub const SERVER_VERSION: &str = "15.0";

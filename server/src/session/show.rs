@@ -1,9 +1,12 @@
 //! `SHOW` and `DESCRIBE`.
 
+use super::ClientSession;
 use super::settings::SessionSettings;
-use super::{ClientSession, rows_of, text_batch, text_columns};
-use crate::wire::session::{Outcome, ResultColumn};
-use thalweg_catalog::{ObjectKind, SqlError, SqlResult, SqlState};
+use crate::wire::session::{Outcome, ResultColumn, RowTag};
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use futures::StreamExt;
+use std::sync::Arc;
+use thalweg_catalog::{Column, ObjectKind, SqlError, SqlResult, SqlState, SqlType};
 use thalweg_planner::bind::find_object;
 use thalweg_planner::statement::{Name, Show};
 
@@ -108,4 +111,28 @@ fn like_matches(pattern: &str, name: &str) -> bool {
     }
     expression.push('$');
     regex::Regex::new(&expression).is_ok_and(|r| r.is_match(name))
+}
+
+/// A result of one batch.
+pub(super) fn rows_of(columns: Vec<ResultColumn>, batch: RecordBatch, tag: &str) -> Outcome {
+    let rows = futures::stream::once(async move { Ok(batch) }).boxed();
+    Outcome::Rows { columns, rows, tag: RowTag::Fixed(tag.to_string()) }
+}
+
+/// Columns of text.
+pub(super) fn text_columns(names: &[&str]) -> Vec<ResultColumn> {
+    names.iter().map(|name| ResultColumn::new(*name, SqlType::Text)).collect()
+}
+
+/// A batch of text columns.
+pub(super) fn text_batch(names: &[&str], rows: Vec<Vec<String>>) -> SqlResult<RecordBatch> {
+    let columns: Vec<Column> = names.iter().map(|name| Column::new(*name, SqlType::Text)).collect();
+    let schema = thalweg_catalog::schema_of(&columns);
+    let arrays = (0..names.len())
+        .map(|place| {
+            let values = rows.iter().map(|row| row.get(place).cloned());
+            Arc::new(StringArray::from_iter(values)) as ArrayRef
+        })
+        .collect();
+    RecordBatch::try_new(schema, arrays).map_err(|e| thalweg_planner::errors::arrow_error(&e))
 }

@@ -5,10 +5,11 @@ use super::notify::Deed;
 use super::settings::SessionSettings;
 use crate::database::locks::{Holder, Locks};
 use crate::database::moment::Moment;
+use crate::database::pending::Pending;
 use crate::wire::session::{Outcome, Severity};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use thalweg_catalog::{Delta, Epoch, ObjectId, SqlError, SqlResult, SqlState};
+use thalweg_catalog::{CatalogObject, Delta, Epoch, ObjectId, SqlError, SqlResult, SqlState};
 use thalweg_planner::statement::TransactionModes;
 
 /// What a transaction has done so far.
@@ -21,7 +22,7 @@ pub struct Transaction {
     pub local: Vec<String>,
     /// The settings from before it.
     before: SessionSettings,
-    writes: Vec<(ObjectId, Delta)>,
+    writes: BTreeMap<ObjectId, Pending>,
     /// Whether it has looked at data.
     pub began_to_read: bool,
     /// The moment that it sees, if it sees one throughout.
@@ -35,7 +36,8 @@ pub struct Transaction {
 
 struct Savepoint {
     name: String,
-    writes: usize,
+    /// How many writes there were to each table.
+    writes: BTreeMap<ObjectId, usize>,
     deeds: usize,
     settings: SessionSettings,
 }
@@ -48,7 +50,7 @@ impl Transaction {
             failed: false,
             local: vec![],
             before: settings.clone(),
-            writes: vec![],
+            writes: BTreeMap::new(),
             began_to_read: false,
             moment: None,
             holder: None,
@@ -59,23 +61,30 @@ impl Transaction {
 
     /// What it has written, by table.
     pub fn written(&self) -> BTreeMap<ObjectId, Vec<Delta>> {
-        let mut written: BTreeMap<ObjectId, Vec<Delta>> = BTreeMap::new();
-        for (table, delta) in &self.writes {
-            written.entry(*table).or_default().push(delta.clone());
-        }
-        written
+        let written = self.writes.iter().filter(|(_, pending)| !pending.is_empty());
+        written.map(|(table, pending)| (*table, pending.writes().to_vec())).collect()
+    }
+
+    /// What it has written to a table.
+    pub fn pending(&self, table: &Arc<CatalogObject>) -> Pending {
+        self.writes.get(&table.id).cloned().unwrap_or_else(|| Pending::new(table))
     }
 
     /// Whether it has written to a table.
     pub fn has_written(&self, table: ObjectId) -> bool {
-        self.writes.iter().any(|(written, _)| *written == table)
+        self.writes.get(&table).is_some_and(|pending| !pending.is_empty())
     }
 
     /// Adds a write.
-    pub fn add(&mut self, table: ObjectId, delta: Delta) {
-        if !delta.is_empty() {
-            self.writes.push((table, delta));
+    ///
+    /// # Errors
+    /// If the write is of other columns than the table.
+    pub fn add(&mut self, table: &Arc<CatalogObject>, delta: Delta) -> SqlResult<()> {
+        if delta.is_empty() {
+            return Ok(());
         }
+        let kept = self.savepoints.last().and_then(|savepoint| savepoint.writes.get(&table.id)).copied().unwrap_or(0);
+        self.writes.entry(table.id).or_insert_with(|| Pending::new(table)).add(delta, kept)
     }
 
     /// What it holds, until its end.
@@ -148,12 +157,14 @@ impl ClientSession {
 
     /// Writes what a transaction has collected. Returns the epoch, 0 if that is nothing.
     async fn write_all(&self, transaction: &Transaction) -> SqlResult<Epoch> {
-        if transaction.writes.is_empty() {
+        let written = transaction.written();
+        if written.is_empty() {
             return Ok(Epoch::default());
         }
         let unless = self.depends_on(transaction)?;
         let holder = transaction.holder.clone().unwrap_or_else(|| self.database.locks().holder());
-        self.database.write(transaction.writes.clone(), holder, unless).await
+        let writes = written.into_iter().flat_map(|(table, deltas)| deltas.into_iter().map(move |delta| (table, delta)));
+        self.database.write(writes.collect(), holder, unless).await
     }
 
     /// Ends the transaction without its writes, and with the settings from before it.
@@ -216,7 +227,7 @@ impl ClientSession {
         let transaction = self.block("SAVEPOINT")?;
         transaction.savepoints.push(Savepoint {
             name: name.to_string(),
-            writes: transaction.writes.len(),
+            writes: transaction.writes.iter().map(|(table, pending)| (*table, pending.len())).collect(),
             deeds: transaction.deeds.len(),
             settings,
         });
@@ -236,7 +247,9 @@ impl ClientSession {
         transaction.savepoints.truncate(place + 1);
         let savepoint = &transaction.savepoints[place];
         let settings = savepoint.settings.clone();
-        transaction.writes.truncate(savepoint.writes);
+        for (table, pending) in &mut transaction.writes {
+            pending.take_back(savepoint.writes.get(table).copied().unwrap_or(0))?;
+        }
         transaction.deeds.truncate(savepoint.deeds);
         transaction.failed = false;
         self.settings = settings;

@@ -7,6 +7,7 @@ use super::transaction::Transaction;
 use crate::database::change::{self, Change, Kind};
 use crate::database::locks::Holder;
 use crate::database::moment;
+use crate::database::pending::Pending;
 use crate::database::query::{Statement as Running, Target};
 use crate::wire::copy as wire_copy;
 use crate::wire::session::{CopySink, Outcome, ResultColumn, RowTag, StatementDescription};
@@ -21,9 +22,9 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use thalweg_catalog::{CatalogObject, Column, Delta, Epoch, ObjectId, Privileges, SqlError, SqlResult, SqlState, SqlType};
+use thalweg_catalog::{CatalogObject, Column, Delta, Epoch, Privileges, SqlError, SqlResult, SqlState, SqlType};
 use thalweg_planner::Statement;
-use thalweg_planner::dml::{self, BoundChange};
+use thalweg_planner::dml::{self, BoundChange, OnTaken};
 use thalweg_planner::reads::read_by_change;
 use thalweg_planner::statement::{Copy, CopyDirection, CopyFormat, CopyOptions, Name, Word};
 
@@ -93,9 +94,9 @@ impl ClientSession {
         self.check_change(statement, &table, &columns)?;
         let target = Target::of(statement, &table);
         let restricted = !running.authority.columns_without(running.authority.role, &table, Privileges::SELECT).is_empty();
-        if let (true, Some(query)) = (restricted, read_by_change(statement)) {
+        for query in read_by_change(statement).iter().filter(|_| restricted) {
             let bound = bind_change(&running, statement, &self.declared(params), target)?;
-            running.check_reads(&query, table.id, &bound.parameters)?;
+            running.check_reads(query, table.id, &bound.parameters)?;
         }
         self.change_of(statement, params, target, &table, &columns).await
     }
@@ -130,18 +131,26 @@ impl ClientSession {
         if kind == Kind::Insert {
             settled = settled.max(hold_new(&holder, table, &rows, self.settings.lock_timeout()).await?);
         }
-        if bound.skips_taken && !table.key().is_empty() && rows.num_rows() > 0 {
+        let may_be_taken = !table.key().is_empty() && rows.num_rows() > 0;
+        if matches!(bound.on_taken, OnTaken::Skip) && may_be_taken {
             let reading = change::read_since(&running, table.id, settled).await?;
             rows = change::free_rows(table, &rows, &self.pending(table), &reading)?;
         }
-        self.check_unchanged(&running, (&kind, settled), table, &rows).await?;
-        let change = self.checked(&running, (&kind, settled), table, &rows).await?;
+        let change = match bound.on_taken {
+            OnTaken::Update(update) if may_be_taken => {
+                self.replacing(&running, (update, params), table, &rows, (holder.as_ref(), settled)).await?
+            }
+            _ => {
+                self.check_unchanged(&running, (&kind, settled), table, &rows).await?;
+                self.checked(&running, (&kind, settled), table, &rows).await?
+            }
+        };
         let answer = match &bound.returning {
             None => None,
             Some(plan) => Some(returned(&running, plan, table, &change.returned)?),
         };
         let count = change.rows;
-        self.write_change(change, holder).await?;
+        self.write_change(table, change.delta, holder).await?;
         let verb = match kind {
             Kind::Insert => "INSERT 0",
             Kind::Update => "UPDATE",
@@ -180,7 +189,7 @@ impl ClientSession {
         &self,
         running: &Running,
         (kind, settled): (&Kind, Epoch),
-        table: &CatalogObject,
+        table: &Arc<CatalogObject>,
         rows: &RecordBatch,
     ) -> SqlResult<()> {
         let Some(seen) = running.moment.as_ref().and_then(|moment| moment.epoch()) else { return Ok(()) };
@@ -196,8 +205,8 @@ impl ClientSession {
     }
 
     /// What the transaction has written to a table.
-    fn pending(&self, table: &CatalogObject) -> Vec<Delta> {
-        self.transaction.as_ref().and_then(|t| t.written().remove(&table.id)).unwrap_or_default()
+    pub(super) fn pending(&self, table: &Arc<CatalogObject>) -> Pending {
+        self.transaction.as_ref().map_or_else(|| Pending::new(table), |transaction| transaction.pending(table))
     }
 
     async fn checked(
@@ -216,12 +225,12 @@ impl ClientSession {
         change::change_of(kind, table, rows, &pending, reading.as_ref())
     }
 
-    pub(super) async fn write_change(&mut self, change: Change, holder: Arc<Holder>) -> SqlResult<()> {
+    pub(super) async fn write_change(&mut self, table: &Arc<CatalogObject>, delta: Delta, holder: Arc<Holder>) -> SqlResult<()> {
         match &mut self.transaction {
-            Some(transaction) => transaction.add(change.table, change.delta),
-            None if change.delta.is_empty() => {}
+            Some(transaction) => transaction.add(table, delta)?,
+            None if delta.is_empty() => {}
             None => {
-                let epoch = self.database.write(vec![(change.table, change.delta)], holder, None).await?;
+                let epoch = self.database.write(vec![(table.id, delta)], holder, None).await?;
                 self.seen = self.seen.max(epoch);
             }
         }
@@ -229,16 +238,22 @@ impl ClientSession {
     }
 
     /// Takes over what copies have written since the last statement.
-    pub(super) fn take_copied(&mut self) {
+    ///
+    /// # Errors
+    /// Those of adding to the transaction, which has failed then.
+    pub(super) fn take_copied(&mut self) -> SqlResult<()> {
         let copied = std::mem::take(&mut *self.copied.lock());
         for copied in copied {
             match (copied, &mut self.transaction) {
                 (Copied::Written(epoch), _) => self.seen = self.seen.max(epoch),
-                (Copied::Pending(table, delta), Some(transaction)) if !transaction.failed => transaction.add(table, delta),
+                (Copied::Pending(table, delta), Some(transaction)) if !transaction.failed => {
+                    transaction.add(&table, delta).inspect_err(|_| transaction.fail())?;
+                }
                 // The transaction has been rolled back meanwhile, and the rows with it.
                 (Copied::Pending(..), _) => {}
             }
         }
+        Ok(())
     }
 
     pub(super) async fn copy(&mut self, copy: &Copy, params: &[ScalarValue]) -> SqlResult<Outcome> {
@@ -286,8 +301,7 @@ impl ClientSession {
         self.check_copy(&table, &places)?;
         let holder = self.holder();
         let given: Vec<Column> = places.iter().map(|p| Column { nullable: true, ..table.columns[*p].clone() }).collect();
-        let transaction =
-            self.transaction.as_ref().map(Transaction::written).map(|mut w| w.remove(&table.id).unwrap_or_default());
+        let pending = self.pending(&table);
         let defaults = self.defaults(&table, &places).await?;
         let database = Arc::clone(&self.database);
         let sink = TableCopy {
@@ -296,7 +310,7 @@ impl ClientSession {
             table: Arc::clone(&table),
             places,
             defaults,
-            pending: transaction.unwrap_or_default(),
+            pending,
             batches: vec![],
             holder,
             lock_timeout: self.settings.lock_timeout(),
@@ -321,9 +335,11 @@ impl ClientSession {
         for (place, column) in table.columns.iter().enumerate() {
             let value = match &column.default {
                 Some(text) if !given.contains(&place) => {
-                    // The text of an array has that type only where it is cast.
+                    // The text of an array, and of what is carried by text, has that type only where it is cast.
                     let value = match &column.sql_type {
-                        SqlType::Array(_) => format!("CAST({text} AS {})", column.sql_type),
+                        SqlType::Array(_) | SqlType::Carried(_) => {
+                            format!("CAST({text} AS {})", thalweg_planner::types::written(&column.sql_type))
+                        }
                         _ => text.clone(),
                     };
                     let query = thalweg_planner::parse_query(&format!("SELECT {value}"))?;
@@ -400,7 +416,7 @@ struct TableCopy {
     table: Arc<CatalogObject>,
     places: Vec<usize>,
     defaults: Vec<Option<ScalarValue>>,
-    pending: Vec<Delta>,
+    pending: Pending,
     batches: Vec<RecordBatch>,
     holder: Arc<Holder>,
     lock_timeout: Duration,
@@ -414,7 +430,7 @@ pub enum Copied {
     /// It was written at this epoch.
     Written(Epoch),
     /// It is to be written with the session's transaction.
-    Pending(ObjectId, Delta),
+    Pending(Arc<CatalogObject>, Delta),
 }
 
 #[async_trait]
@@ -445,9 +461,9 @@ impl CopySink for TableCopy {
         let change = change::change_of(&Kind::Insert, &self.table, &rows, &self.pending, reading.as_ref())?;
         let count = change.rows;
         if self.in_transaction {
-            self.copied.lock().push(Copied::Pending(change.table, change.delta));
+            self.copied.lock().push(Copied::Pending(Arc::clone(&self.table), change.delta));
         } else if count > 0 {
-            let epoch = self.database.write(vec![(change.table, change.delta)], self.holder, None).await?;
+            let epoch = self.database.write(vec![(self.table.id, change.delta)], self.holder, None).await?;
             self.copied.lock().push(Copied::Written(epoch));
         }
         Ok(count)

@@ -101,7 +101,10 @@ where
         let settings = self.session.output_settings();
         let params = bind.params.iter().zip(types).zip(formats).enumerate();
         params
-            .map(|(index, ((bytes, oid), format))| decode_parameter(index, *oid, checked(format)?, bytes.as_deref(), &settings))
+            .map(|(index, ((bytes, oid), format))| {
+                let of = (*oid, self.session.parameter_type(*oid));
+                decode_parameter(index, of, checked(format)?, bytes.as_deref(), &settings)
+            })
             .collect()
     }
 

@@ -299,7 +299,8 @@ fn type_length(column: &ResultColumn) -> i16 {
     match column.type_oid {
         18 => 1,
         19 => 64,
-        24 | 26 | 28 | 29 | 2205 | 2206 | 2278 | 4089 => 4,
+        24 | 26 | 28 | 29 | 2205 | 2206 | 2278 | 4089 | 4096 => 4,
+        5069 => 8,
         oid if oid == column.sql_type.oid() => column.sql_type.typlen(),
         _ => -1,
     }

@@ -26,10 +26,14 @@ where
         param_oids: &[u32],
         guard: &Guard,
     ) -> Result<Outcome, Stop> {
-        match self.portal_use(statement) {
-            Some(used) => self.use_portal(used, guard).await,
-            None => guard.run(&mut self.reader, self.session.execute(statement, params, param_oids)).await,
+        if let Some(used) = self.portal_use(statement) {
+            return self.use_portal(used, guard).await;
         }
+        let outcome = guard.run(&mut self.reader, self.session.execute(statement, params, param_oids)).await?;
+        if self.session.closes_portals(statement) {
+            self.portals.clear();
+        }
+        Ok(outcome)
     }
 
     fn portal_use(&self, statement: &S::Statement) -> Option<PortalUse> {

@@ -1,22 +1,24 @@
 //! Parameters of Bind, as the scalars that plans take.
 
+use super::session::NAMED_OIDS;
 use super::settings::OutputSettings;
 use super::value::read::{self, ColumnReader};
 use super::value::{Format, array, numeric};
 use datafusion::scalar::ScalarValue;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType, array_text};
 
-/// The type that a parameter of this OID is read as: its own, that of what it is carried as for the types of the system
+/// The type that a parameter of this OID is read as, if every database has it: its own, that of what it is carried as for the types of the system
 /// relations, text where the type is not known.
 pub fn parameter_type(oid: u32) -> Option<SqlType> {
     let text_array = || SqlType::Array(Box::new(SqlType::Text));
     match oid {
-        // Unspecified, unknown, "char", name, cstring, regproc, regclass, regtype, regnamespace, xml, inet.
-        0 | 705 | 18 | 19 | 2275 | 24 | 2205 | 2206 | 4089 | 142 | 869 => Some(SqlType::Text),
-        // oid, xid, cid.
-        26 | 28 | 29 => Some(SqlType::Int8),
-        // oid[], int2vector, oidvector.
-        1028 => Some(SqlType::Array(Box::new(SqlType::Int8))),
+        // Unspecified, unknown, "char", name, cstring.
+        0 | 705 | 18 | 19 | 2275 => Some(SqlType::Text),
+        oid if NAMED_OIDS.contains(&oid) => Some(SqlType::Text),
+        // oid, xid, cid, xid8.
+        26 | 28 | 29 | 5069 => Some(SqlType::Int8),
+        // oid[], oidvector, int2vector.
+        1028 | 30 => Some(SqlType::Array(Box::new(SqlType::Int8))),
         22 => Some(SqlType::Array(Box::new(SqlType::Int2))),
         // "char"[], name[], unknown[].
         1002 | 1003 => Some(text_array()),
@@ -24,18 +26,18 @@ pub fn parameter_type(oid: u32) -> Option<SqlType> {
     }
 }
 
-/// Reads the parameter at `index` (from 0). `bytes` are none for NULL, which has the parameter's type all the same.
+/// Reads the parameter at `index` (from 0), whose type has this OID and is read as that. `bytes` are none for NULL, which has the parameter's type all the same.
 ///
 /// # Errors
 /// `22P02` and its like for bad text, `22P03` for bad binary, `0A000` for a type that is not known.
 pub fn decode_parameter(
     index: usize,
-    oid: u32,
+    (oid, sql_type): (u32, Option<SqlType>),
     format: Format,
     bytes: Option<&[u8]>,
     settings: &OutputSettings,
 ) -> SqlResult<ScalarValue> {
-    let sql_type = match parameter_type(oid) {
+    let sql_type = match sql_type {
         // The length of a parameter's type is not known: as long as it comes.
         Some(SqlType::Char(_)) => SqlType::Text,
         Some(found) => found,
@@ -62,10 +64,11 @@ fn decode(
         (SqlType::Numeric(_), Some(bytes)) => return decode_numeric(format, bytes),
         // Four bytes in binary, though carried in eight.
         (SqlType::Int8, Some(bytes)) if matches!(oid, 26 | 28 | 29) && format == Format::Binary => {
-            let bytes: [u8; 4] = bytes
-                .try_into()
-                .map_err(|_| SqlError::new(SqlState::InvalidBinaryRepresentation, "incorrect binary data format"))?;
-            return Ok(ScalarValue::Int64(Some(i64::from(u32::from_be_bytes(bytes)))));
+            return Ok(ScalarValue::Int64(Some(i64::from(u32::from_be_bytes(read::fixed(bytes)?)))));
+        }
+        // An OID in binary, though looked up by name: its digits are a name too.
+        (SqlType::Text, Some(bytes)) if NAMED_OIDS.contains(&oid) && format == Format::Binary => {
+            return Ok(ScalarValue::Utf8(Some(u32::from_be_bytes(read::fixed(bytes)?).to_string())));
         }
         (SqlType::Array(item), Some(bytes)) => return decode_array(item, oid, format, bytes, settings),
         _ => {}
@@ -80,12 +83,21 @@ fn decode(
 
 /// An array of as many dimensions as came.
 fn decode_array(item: &SqlType, oid: u32, format: Format, bytes: &[u8], settings: &OutputSettings) -> SqlResult<ScalarValue> {
+    let vector: String;
+    let bytes = match (oid, format) {
+        // Vectors have neither braces nor commas.
+        (22 | 30, Format::Text) => {
+            vector = format!("{{{}}}", read::utf8(bytes)?.split_whitespace().collect::<Vec<_>>().join(","));
+            vector.as_bytes()
+        }
+        _ => bytes,
+    };
     let dimensions = match format {
         Format::Text => array_text::dimensions(read::utf8(bytes)?)?,
         Format::Binary => array::dimensions_binary(bytes)?,
     };
     let nested = |item: SqlType| (0..dimensions).fold(item, |inner, _| SqlType::Array(Box::new(inner)));
-    if oid == 1028 && format == Format::Binary {
+    if matches!(oid, 1028 | 30) && format == Format::Binary {
         // Elements of type oid have four bytes: read as integers and widened.
         let mut reader = ColumnReader::new(&nested(SqlType::Int4), *settings)?;
         reader.append_binary(bytes)?;

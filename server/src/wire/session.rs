@@ -27,6 +27,9 @@ use thalweg_catalog::{Column, SqlError, SqlResult, SqlType};
 /// The field metadata key under which a result column's OID is kept where it is not that of its [`SqlType`].
 pub use thalweg_catalog::types::OID_METADATA;
 
+/// The OIDs of types that are shown by name: regproc, regclass, regtype, regnamespace, regrole.
+pub const NAMED_OIDS: [u32; 5] = [24, 2205, 2206, 4089, 4096];
+
 /// What follows this in a column's name only keeps it apart from others of the same name, and is not sent.
 pub const NAME_MARK: char = '\u{1}';
 
@@ -144,6 +147,11 @@ pub trait Session: Send + 'static {
         0
     }
 
+    /// The type that a parameter of this OID is read as; none for one that is not known.
+    fn parameter_type(&self, oid: u32) -> Option<SqlType> {
+        super::parameter::parameter_type(oid)
+    }
+
     /// The statements that were prepared, by the protocol or by `PREPARE`: both see each other's.
     fn prepared(&mut self) -> &mut PreparedStatements<Self::Statement>;
 
@@ -155,6 +163,11 @@ pub trait Session: Send + 'static {
     /// What a statement does with a cursor that the session does not have: a portal may have its name.
     fn portal_use(&self, _statement: &Self::Statement) -> Option<PortalUse> {
         None
+    }
+
+    /// Whether a statement that was executed closes all portals but the one that it runs in.
+    fn closes_portals(&self, _statement: &Self::Statement) -> bool {
+        false
     }
 
     /// Closes the SQL cursor of this name, if there is one: the protocol can close it as a portal.

@@ -1,6 +1,6 @@
 //! The session settings that decide how values are written.
 
-use thalweg_planner::datetime::SessionTimeZone;
+use thalweg_catalog::datetime::SessionTimeZone;
 
 /// What of a session's settings the encoders need. Cheap to copy: taken once per result.
 #[derive(Clone, Copy, PartialEq, Debug)]

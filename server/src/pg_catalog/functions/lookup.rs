@@ -58,28 +58,31 @@ pub(super) static FUNCTIONS: &[Function] = &[
     strict("to_regproc", Kind::Oid, |s, args| Ok(procedure(s, &text_at(args, 0).unwrap_or_default()).into())),
     strict("to_regrole", Kind::Oid, |s, args| Ok(role(s, &text_at(args, 0).unwrap_or_default()).into())),
     strict("_regclass_in", Kind::Oid, |s, args| by_name(s, args, regclass, (SqlState::UndefinedTable, "relation"))),
-    strict("_regtype_in", Kind::Oid, |s, args| {
-        by_name(s, args, |s, name| type_named(&s.catalog, name), (SqlState::UndefinedObject, "type"))
-    }),
+    strict("_regtype_in", Kind::Oid, |s, args| by_name(s, args, regtype, (SqlState::UndefinedObject, "type"))),
     strict("_regnamespace_in", Kind::Oid, |s, args| by_name(s, args, namespace, (SqlState::InvalidSchemaName, "schema"))),
     strict("_regproc_in", Kind::Oid, |s, args| by_name(s, args, procedure, (SqlState::UndefinedFunction, "function"))),
     strict("_regproc_name", Kind::Text, |_, args| {
         Ok(text_at(args, 0).map(|name| name.strip_prefix("pg_catalog.").unwrap_or(&name).to_string()).into())
     }),
     strict("_regrole_in", Kind::Oid, |s, args| by_name(s, args, role, (SqlState::UndefinedObject, "role"))),
-    strict("_regclass_out", Kind::Text, |s, args| {
-        Ok(out(args, |oid| name_of_class(s, oid).map(|(schema, name)| shown_in_path(s, &schema, &name))))
+    strict("_regclass_out", Kind::Text, |s, args| Ok(out(s, args, class_text))),
+    strict("_regtype_out", Kind::Text, |s, args| Ok(out(s, args, type_text))),
+    strict("_regnamespace_out", Kind::Text, |s, args| Ok(out(s, args, namespace_text))),
+    strict("_regproc_out", Kind::Text, |s, args| Ok(out(s, args, procedure_text))),
+    strict("_regrole_out", Kind::Text, |s, args| Ok(out(s, args, role_text))),
+    strict("_regclass_shown", Kind::Named(2205), |s, args| {
+        shown(s, args, (regclass, class_text), (SqlState::UndefinedTable, "relation"))
     }),
-    strict("_regtype_out", Kind::Text, |s, args| Ok(out(args, |oid| Some(format_type(&s.catalog, oid, None))))),
-    strict("_regnamespace_out", Kind::Text, |s, args| {
-        Ok(out(args, |oid| schemas(s).into_iter().find(|(found, _)| *found == oid).map(|(_, name)| quoted(&name))))
+    strict("_regtype_shown", Kind::Named(2206), |s, args| {
+        shown(s, args, (regtype, type_text), (SqlState::UndefinedObject, "type"))
     }),
-    strict("_regproc_out", Kind::Text, |s, args| {
-        Ok(out(args, |oid| s.functions.iter().find(|f| oids::function(&f.name) == oid).map(|f| f.name.clone())))
+    strict("_regnamespace_shown", Kind::Named(4089), |s, args| {
+        shown(s, args, (namespace, namespace_text), (SqlState::InvalidSchemaName, "schema"))
     }),
-    strict("_regrole_out", Kind::Text, |s, args| {
-        Ok(out(args, |oid| s.security().role(RoleId(oid)).map(|role| quoted(&s.role_name(role.id)))))
+    strict("_regproc_shown", Kind::Named(24), |s, args| {
+        shown(s, args, (procedure, procedure_text), (SqlState::UndefinedFunction, "function"))
     }),
+    strict("_regrole_shown", Kind::Named(4096), |s, args| shown(s, args, (role, role_text), (SqlState::UndefinedObject, "role"))),
     strict("_role_names", Kind::NameArray, |s, args| Ok(role_names(s, &text_at(args, 0).unwrap_or_default()).into())),
     strict("pg_relation_size", Kind::Int8, |s, args| Ok(size(s, args).bytes.into())),
     strict("pg_table_size", Kind::Int8, |s, args| Ok(size(s, args).bytes.into())),
@@ -111,8 +114,13 @@ fn is_visible(snapshot: &SystemSnapshot, args: &[Cell]) -> Option<bool> {
 
 fn type_is_visible(snapshot: &SystemSnapshot, args: &[Cell]) -> Option<bool> {
     let oid = as_oid(args.first())?;
+    let in_path = |schema: &str| snapshot.search_path.iter().any(|s| s == schema);
+    let mut enums = snapshot.catalog.types().filter_map(|object| object.enum_type());
+    if let Some(of) = enums.find(|of| of.id.0 == oid || of.array.0 == oid) {
+        return Some(in_path(&of.schema));
+    }
     let owner = classes(snapshot).into_iter().find(|c| oids::row_type(c.oid) == oid || oids::row_array(c.oid) == oid);
-    Some(owner.is_none_or(|class| class.schema == "pg_catalog" || snapshot.search_path.iter().any(|s| s == class.schema)))
+    Some(owner.is_none_or(|class| class.schema == "pg_catalog" || in_path(class.schema)))
 }
 
 fn user_name(snapshot: &SystemSnapshot, oid: Option<u32>) -> Option<String> {
@@ -158,7 +166,7 @@ fn function_arguments(snapshot: &SystemSnapshot, args: &[Cell]) -> Option<String
 
 fn description(snapshot: &SystemSnapshot, oid: Option<u32>) -> Option<String> {
     let oid = oid?;
-    if let Some(object) = snapshot.catalog.get(ObjectId(oid)) {
+    if let Some(object) = snapshot.catalog.entry(ObjectId(oid)) {
         return object.comment.clone();
     }
     snapshot.functions.iter().find(|f| oids::function(&f.name) == oid).and_then(|f| f.description.clone())
@@ -181,6 +189,10 @@ fn regclass(snapshot: &SystemSnapshot, text: &str) -> Option<u32> {
     }
     let (schema, name) = split_name(text);
     class_named(snapshot, schema.as_deref(), &name)
+}
+
+fn regtype(snapshot: &SystemSnapshot, text: &str) -> Option<u32> {
+    type_named(&snapshot.catalog, text)
 }
 
 fn namespace(snapshot: &SystemSnapshot, text: &str) -> Option<u32> {
@@ -211,13 +223,49 @@ fn by_name(snapshot: &SystemSnapshot, args: &[Cell], find: Find, (state, what): 
     find(snapshot, &name).map(Cell::from).ok_or_else(|| SqlError::new(state, format!("{what} \"{name}\" does not exist")))
 }
 
+type Name = fn(&SystemSnapshot, u32) -> Option<String>;
+
 /// What an OID is shown as: its name, else its digits; zero as `-`. A name stays as it is.
-fn out(args: &[Cell], name: impl Fn(u32) -> Option<String>) -> Cell {
+fn out(snapshot: &SystemSnapshot, args: &[Cell], name: Name) -> Cell {
     match as_oid(args.first()) {
-        Some(0) => "-".into(),
-        Some(oid) => name(oid).unwrap_or_else(|| oid.to_string()).into(),
+        Some(oid) => name_or_digits(snapshot, oid, name).into(),
         None => text_at(args, 0).into(),
     }
+}
+
+fn name_or_digits(snapshot: &SystemSnapshot, oid: u32, name: Name) -> String {
+    if oid == 0 { "-".to_string() } else { name(snapshot, oid).unwrap_or_else(|| oid.to_string()) }
+}
+
+/// What is sent of a value that is looked up by its name, or is an OID: both, as `Kind::Named` has them.
+fn shown(snapshot: &SystemSnapshot, args: &[Cell], (find, name): (Find, Name), missing: (SqlState, &str)) -> SqlResult<Cell> {
+    match by_name(snapshot, args, find, missing)? {
+        Cell::Int(oid) => {
+            let oid = oid as u32;
+            Ok(format!("{oid:010} {}", name_or_digits(snapshot, oid, name)).into())
+        }
+        other => Ok(other),
+    }
+}
+
+fn class_text(snapshot: &SystemSnapshot, oid: u32) -> Option<String> {
+    name_of_class(snapshot, oid).map(|(schema, name)| shown_in_path(snapshot, &schema, &name))
+}
+
+fn type_text(snapshot: &SystemSnapshot, oid: u32) -> Option<String> {
+    Some(format_type(&snapshot.catalog, oid, None))
+}
+
+fn namespace_text(snapshot: &SystemSnapshot, oid: u32) -> Option<String> {
+    schemas(snapshot).into_iter().find(|(found, _)| *found == oid).map(|(_, name)| quoted(&name))
+}
+
+fn procedure_text(snapshot: &SystemSnapshot, oid: u32) -> Option<String> {
+    snapshot.functions.iter().find(|f| oids::function(&f.name) == oid).map(|f| f.name.clone())
+}
+
+fn role_text(snapshot: &SystemSnapshot, oid: u32) -> Option<String> {
+    snapshot.security().role(RoleId(oid)).map(|role| quoted(&snapshot.role_name(role.id)))
 }
 
 fn shown_in_path(snapshot: &SystemSnapshot, schema: &str, name: &str) -> String {

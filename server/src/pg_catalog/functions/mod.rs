@@ -217,6 +217,7 @@ pub fn as_text(cell: &Cell) -> Option<String> {
         Cell::Null => None,
         Cell::Bool(value) => Some(if *value { "t" } else { "f" }.to_string()),
         Cell::Int(value) => Some(value.to_string()),
+        Cell::Float(value) => Some(value.to_string()),
         Cell::Text(text) => Some(text.clone()),
         Cell::Texts(texts) => Some(format!("{{{}}}", texts.join(","))),
         Cell::Ints(values) => Some(format!("{{{}}}", values.iter().map(i64::to_string).collect::<Vec<_>>().join(","))),

@@ -95,6 +95,7 @@ fn json_build_object(_: &crate::pg_catalog::snapshot::SystemSnapshot, args: &[Ce
         Cell::Null => "null".to_string(),
         Cell::Bool(value) => value.to_string(),
         Cell::Int(value) => value.to_string(),
+        Cell::Float(value) => value.to_string(),
         other => serde_json::Value::from(as_text(other).unwrap_or_default()).to_string(),
     };
     let pairs = args.chunks(2).map(|pair| {

@@ -7,7 +7,7 @@ use crate::pg_catalog::relation::{Cell, Relation, Row};
 use crate::pg_catalog::snapshot::SystemSnapshot;
 use crate::pg_catalog::types::BASE_TYPES;
 use thalweg_catalog::catalog::TEMPORARY_PREFIX;
-use thalweg_catalog::{CatalogObject, ObjectKind, Subject};
+use thalweg_catalog::{CatalogObject, ObjectId, ObjectKind, Subject};
 
 pub(super) static RELATIONS: &[Relation] = &[
     Relation {
@@ -288,10 +288,10 @@ fn pg_constraint(snapshot: &SystemSnapshot) -> Vec<Row> {
 }
 
 fn pg_description(snapshot: &SystemSnapshot) -> Vec<Row> {
-    let objects = snapshot.catalog.objects().filter_map(|object| {
+    let objects = snapshot.catalog.entries().filter_map(|object| {
         let comment = object.comment.as_ref()?;
-        let row: Row =
-            vec![("objoid", object.id.0.into()), ("classoid", oids::PG_CLASS.into()), ("description", comment.as_str().into())];
+        let class = if object.is_relation() { oids::PG_CLASS } else { oids::PG_TYPE };
+        let row: Row = vec![("objoid", object.id.0.into()), ("classoid", class.into()), ("description", comment.as_str().into())];
         Some(row)
     });
     let columns = snapshot.catalog.objects().flat_map(|object| {
@@ -330,7 +330,7 @@ fn pg_depend(snapshot: &SystemSnapshot) -> Vec<Row> {
         vec![
             ("classid", class.into()),
             ("objid", id.into()),
-            ("refclassid", oids::PG_CLASS.into()),
+            ("refclassid", if snapshot.catalog.get(ObjectId(on)).is_some() { oids::PG_CLASS } else { oids::PG_TYPE }.into()),
             ("refobjid", on.into()),
             ("deptype", kind.into()),
         ]

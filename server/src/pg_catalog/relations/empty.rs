@@ -12,13 +12,6 @@ const fn empty_view(name: &'static str, oid: u32, columns: &'static str) -> Rela
 
 pub(super) static RELATIONS: &[Relation] = &[
     empty("pg_cast", 2605, "oid oid, castsource oid, casttarget oid, castfunc oid, castcontext char, castmethod char"),
-    empty("pg_enum", 3501, "oid oid, enumtypid oid, enumsortorder float4, enumlabel name"),
-    empty(
-        "pg_range",
-        3541,
-        "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, rngcanonical regproc, \
-         rngsubdiff regproc",
-    ),
     empty("pg_inherits", 2611, "inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool"),
     empty(
         "pg_trigger",

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod classes;
 pub mod empty;
+pub mod enums;
 pub mod security;
 pub mod server;
 pub mod types;
@@ -17,6 +18,7 @@ use thalweg_catalog::{CatalogObject, ObjectKind};
 pub static RELATIONS: &[&[Relation]] = &[
     classes::RELATIONS,
     types::RELATIONS,
+    enums::RELATIONS,
     server::RELATIONS,
     security::RELATIONS,
     access::RELATIONS,
@@ -30,6 +32,8 @@ pub fn relkind(kind: ObjectKind) -> char {
         ObjectKind::Table => 'r',
         ObjectKind::MaterializedView => 'm',
         ObjectKind::View => 'v',
+        // In Postgres it is that of a row type that is no table's.
+        ObjectKind::Type => 'c',
         // What comes from outside and what goes there: both are foreign to the server.
         ObjectKind::Source | ObjectKind::Sink => 'f',
     }
@@ -98,6 +102,14 @@ pub fn attributes_of(columns: &[thalweg_catalog::Column]) -> Vec<Attribute> {
     columns.iter().map(attribute).collect()
 }
 
+/// The attributes of an object's columns. Those of a view are known to be never NULL at times, but said to be only of what is
+/// declared so: as in Postgres.
+fn attributes_of_object(object: &CatalogObject) -> Vec<Attribute> {
+    let is_declared = matches!(object.kind(), ObjectKind::Table | ObjectKind::Source);
+    let declared = |attribute: Attribute| Attribute { not_null: attribute.not_null && is_declared, ..attribute };
+    attributes_of(&object.columns).into_iter().map(declared).collect()
+}
+
 /// The OID of a system relation outside `pg_catalog`, by its place in the snapshot.
 pub fn system_oid(place: usize) -> u32 {
     14_000 + place as u32
@@ -110,7 +122,7 @@ pub fn classes(snapshot: &SystemSnapshot) -> Vec<Class<'_>> {
         schema: &object.schema,
         name: object.name.clone(),
         kind: relkind(object.kind()),
-        attributes: attributes_of(&object.columns),
+        attributes: attributes_of_object(object),
         object: Some(object),
     });
     let system = |schema: &'static str, relations: &'static [&'static [Relation]]| {

@@ -144,6 +144,7 @@ pub fn empty_now(catalog: &Catalog) -> Vec<&'static str> {
         ("pg_policy", security.all_policies().next().is_none()),
         ("pg_policies", security.all_policies().next().is_none()),
         ("pg_default_acl", security.defaults().next().is_none()),
+        ("pg_enum", catalog.types().next().is_none()),
         ("pg_db_role_setting", security.roles().all(|role| role.settings.is_empty())),
     ];
     found.into_iter().filter(|(_, empty)| *empty).map(|(name, _)| name).collect()

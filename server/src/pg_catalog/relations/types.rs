@@ -1,10 +1,11 @@
 //! Types and functions: `pg_type`, `pg_proc`, and the small relations around them.
 
-use super::classes;
+use super::{classes, enums};
 use crate::pg_catalog::oids;
 use crate::pg_catalog::relation::{Relation, Row};
 use crate::pg_catalog::snapshot::SystemSnapshot;
 use crate::pg_catalog::types::{BASE_TYPES, BaseType, RESERVED};
+use thalweg_catalog::CarriedType;
 
 pub(super) static RELATIONS: &[Relation] = &[
     Relation {
@@ -17,6 +18,14 @@ pub(super) static RELATIONS: &[Relation] = &[
                   typalign char=i, typstorage char=p, typnotnull bool=f, typbasetype oid=0, typtypmod int4=-1, \
                   typndims int4=0, typcollation oid=0, typdefaultbin pg_node_tree, typdefault text, typacl aclitem[]",
         rows: Some(pg_type),
+        is_view: false,
+    },
+    Relation {
+        name: "pg_range",
+        oid: 3541,
+        columns: "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid=0, rngsubopc oid, rngcanonical regproc=-, \
+                  rngsubdiff regproc",
+        rows: Some(pg_range),
         is_view: false,
     },
     Relation {
@@ -78,7 +87,7 @@ fn functions_of(base: &BaseType) -> Row {
     ]
 }
 
-fn array_functions() -> Row {
+pub(super) fn array_functions() -> Row {
     vec![
         ("typinput", "array_in".into()),
         ("typoutput", "array_out".into()),
@@ -104,7 +113,7 @@ fn pg_type(snapshot: &SystemSnapshot) -> Vec<Row> {
             ("typtype", base.kind().into()),
             ("typcategory", base.category.into()),
             ("typispreferred", matches!(base.oid, 16 | 25 | 26 | 701 | 1184 | 1186 | 1562 | 869).into()),
-            ("typdelim", ','.into()),
+            ("typdelim", if base.name == "box" { ';' } else { ',' }.into()),
             ("typelem", base.element.into()),
             ("typarray", base.array.into()),
             ("typalign", base.align.into()),
@@ -124,6 +133,7 @@ fn pg_type(snapshot: &SystemSnapshot) -> Vec<Row> {
             rows.push(row);
         }
     }
+    rows.extend(enums::type_rows(snapshot));
     for class in classes(snapshot) {
         let namespace = oids::schema(class.schema);
         let (row_type, array) = (oids::row_type(class.oid), oids::row_array(class.oid));
@@ -154,6 +164,28 @@ fn pg_type(snapshot: &SystemSnapshot) -> Vec<Row> {
         rows.push(row);
     }
     rows
+}
+
+/// Ranges by name, with the OID of the class of operators that puts their bounds in order.
+const RANGES: [(&str, u32); 6] = [("int4", 1978), ("num", 3125), ("ts", 3128), ("tstz", 3127), ("date", 3122), ("int8", 3124)];
+
+fn pg_range(_snapshot: &SystemSnapshot) -> Vec<Row> {
+    let oid = |name: String| BASE_TYPES.iter().find(|base| base.name == name).map_or(0, |base| base.oid);
+    let row = |(name, class): &(&str, u32)| {
+        let Some(CarriedType::Range(bounds)) = CarriedType::parse(&format!("{name}range"), &[]) else { return None };
+        let mut row: Row = vec![
+            ("rngtypid", oid(format!("{name}range")).into()),
+            ("rngsubtype", bounds.sql_type().oid().into()),
+            ("rngmultitypid", oid(format!("{name}multirange")).into()),
+            ("rngsubopc", (*class).into()),
+            ("rngsubdiff", format!("{name}range_subdiff").into()),
+        ];
+        if matches!(*name, "int4" | "date" | "int8") {
+            row.push(("rngcanonical", format!("{name}range_canonical").into()));
+        }
+        Some(row)
+    };
+    RANGES.iter().filter_map(row).collect()
 }
 
 fn pg_proc(snapshot: &SystemSnapshot) -> Vec<Row> {

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
-use thalweg_catalog::array_text;
+use thalweg_catalog::{CarriedType, array_text};
 
 /// Columns of the types int2vector and oidvector, whose subscripts begin at 0.
 const VECTORS: [&str; 9] =
@@ -197,6 +197,7 @@ fn target(data_type: &DataType) -> Target {
                 Target::Reg(_) => Target::Plain(array(DataType::Int(None))),
             };
         }
+        DataType::Custom(name, _) if thalweg_planner::types::spelled(name).is_some() => return Target::Plain(data_type.clone()),
         DataType::Custom(name, _) => parts(name).pop().unwrap_or_default(),
         // As wide as the text is: a length that was meant to be cut to plays no part here.
         DataType::JSON | DataType::JSONB | DataType::Char(None) | DataType::Character(None) => "text".to_string(),
@@ -221,6 +222,7 @@ fn target(data_type: &DataType) -> Target {
         "timestamp" => DataType::Timestamp(None, datafusion::sql::sqlparser::ast::TimezoneInfo::None),
         "date" => DataType::Date,
         "numeric" => DataType::Numeric(datafusion::sql::sqlparser::ast::ExactNumberInfo::None),
+        name if CarriedType::parse(name, &[]).is_some() => data_type.clone(),
         // name, "char", cstring, sql_identifier, character_data, yes_or_no, …: all carried as text.
         _ => DataType::Text,
     })

@@ -2,7 +2,8 @@
 //!
 //! In order, from the inside out: names lose `pg_catalog`, casts to the `reg…` types become look-ups, `= ANY (array)` becomes a
 //! search ([`expressions`]); what reads only relations that never have rows becomes empty, correlated scalar subqueries
-//! become outer joins ([`nothing`], [`subqueries`]); results are named as Postgres names them ([`names`]).
+//! become outer joins ([`nothing`], [`subqueries`]); results are named as Postgres names them ([`names`]), and those of the `reg…` types
+//! hold both the name and the OID ([`shown`]).
 
 mod build;
 mod copied;
@@ -11,6 +12,7 @@ mod names;
 mod nothing;
 mod rename;
 mod roles;
+mod shown;
 mod spread;
 mod subqueries;
 
@@ -35,7 +37,8 @@ pub fn rewrite(statement: &mut Statement, empty: &[&str]) {
         return;
     }
     // Neither visitor breaks off.
-    let _ = statement.visit(&mut Rewriter { subqueries: subqueries::Subqueries::default(), depth: 0, empty });
+    let mut rewriter = Rewriter { subqueries: subqueries::Subqueries::default(), depth: 0, empty, shown: vec![] };
+    let _ = statement.visit(&mut rewriter);
 }
 
 fn ident_of(part: &ObjectNamePart) -> Option<&Ident> {
@@ -94,12 +97,17 @@ struct Rewriter<'a> {
     subqueries: subqueries::Subqueries,
     /// How many queries stand around the one that is visited.
     depth: usize,
+    /// What shows the results of the outermost query.
+    shown: Vec<Option<&'static str>>,
 }
 
 impl VisitorMut for Rewriter<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if self.depth == 0 {
+            self.shown = shown::functions(query);
+        }
         self.depth += 1;
         names::name_recursive(query);
         ControlFlow::Continue(())
@@ -108,6 +116,9 @@ impl VisitorMut for Rewriter<'_> {
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.depth -= 1;
         self.subqueries.rewrite_query(query);
+        if self.depth == 0 {
+            shown::show(query, std::mem::take(&mut self.shown));
+        }
         names::name_results(query, self.depth == 0);
         ControlFlow::Continue(())
     }

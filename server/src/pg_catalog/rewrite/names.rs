@@ -2,7 +2,9 @@
 
 use super::folded;
 use crate::wire::session::NAME_MARK;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr, TrimWhereField, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    DataType, Expr, Ident, Query, Select, SelectItem, SetExpr, TrimWhereField, Visit, Visitor,
+};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -101,18 +103,18 @@ pub fn result_name(expr: &Expr) -> String {
         Expr::Function(function) => {
             let name = super::parts(&function.name).pop().unwrap_or_default();
             match name.as_str() {
-                "_regclass_in" | "_regclass_out" => named_by_argument(function, "regclass"),
-                "_regtype_in" | "_regtype_out" => named_by_argument(function, "regtype"),
-                "_regproc_in" | "_regproc_out" | "_regproc_name" => named_by_argument(function, "regproc"),
-                "_regnamespace_in" | "_regnamespace_out" => named_by_argument(function, "regnamespace"),
-                "_regrole_in" | "_regrole_out" => named_by_argument(function, "regrole"),
+                "_regclass_in" | "_regclass_out" | "_regclass_shown" => named_by_argument(function, "regclass"),
+                "_regtype_in" | "_regtype_out" | "_regtype_shown" => named_by_argument(function, "regtype"),
+                "_regproc_in" | "_regproc_out" | "_regproc_name" | "_regproc_shown" => named_by_argument(function, "regproc"),
+                "_regnamespace_in" | "_regnamespace_out" | "_regnamespace_shown" => named_by_argument(function, "regnamespace"),
+                "_regrole_in" | "_regrole_out" | "_regrole_shown" => named_by_argument(function, "regrole"),
                 "array_has" | "array_remove" => "?column?".to_string(),
                 "array_element" | "get_field" => named_by_argument(function, "?column?"),
                 _ => name,
             }
         }
         Expr::Cast { expr, data_type, .. } => match result_name(expr).as_str() {
-            "?column?" => type_name(&data_type.to_string().to_lowercase()),
+            "?column?" => cast_name(data_type),
             name => name.to_string(),
         },
         Expr::Case { else_result, .. } => match else_result.as_deref().map(result_name) {
@@ -146,6 +148,15 @@ fn named_by_argument(function: &datafusion::sql::sqlparser::ast::Function, other
         Some(name) if name != "?column?" => name,
         _ => otherwise.to_string(),
     }
+}
+
+fn cast_name(data_type: &DataType) -> String {
+    if let DataType::Custom(name, _) = data_type
+        && let Some(of) = thalweg_planner::types::spelled(name)
+    {
+        return of.name;
+    }
+    type_name(&data_type.to_string().to_lowercase())
 }
 
 /// The internal name of a type, which is what casts are named by.

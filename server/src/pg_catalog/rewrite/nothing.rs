@@ -74,7 +74,7 @@ pub(super) fn aggregates(select: &Select) -> bool {
 }
 
 /// Columns that only hold these values.
-const KINDS: [(&str, &[&str]); 3] = [("contype", &["p"]), ("prokind", &["f", "a", "w"]), ("typtype", &["b", "c", "p"])];
+const KINDS: [(&str, &[&str]); 3] = [("contype", &["p"]), ("prokind", &["f", "a", "w"]), ("typtype", &["b", "c", "e", "p"])];
 
 /// Whether a condition asks, among what must hold, for a kind that there is none of: foreign keys, domains, procedures.
 fn wants_unknown_kind(condition: &Expr) -> bool {

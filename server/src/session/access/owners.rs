@@ -9,12 +9,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use thalweg_catalog::security::{Acl, Dependent};
 use thalweg_catalog::{CatalogObject, ObjectKind, Privileges, RoleId, SecurityChange, SqlError, SqlResult, SqlState, Subject};
+use thalweg_planner::bind::find_type;
 use thalweg_planner::statement::{OwnedThing, RoleName};
 
 impl Asked<'_> {
     pub(super) fn give(&self, thing: &OwnedThing, if_exists: bool, to: &RoleName, work: &mut Work) -> SqlResult<()> {
         let to = self.one_role(to)?;
         let target = match thing {
+            OwnedThing::Object(ObjectKind::Type, name) => {
+                Target::relation(find_type(name, self.catalog, &self.doer.search_path)?)
+            }
             OwnedThing::Object(kind, name) => match self.object(name) {
                 Ok(object) => {
                     check_kind(object.kind(), *kind, &object.name).map_err(|e| e.at(name.position))?;
@@ -133,9 +137,8 @@ impl Asked<'_> {
         let owned = |subject: &Subject| roles.contains(&self.security().owner(subject));
         let schemas: Vec<String> =
             self.catalog.schemas().filter(|name| owned(&Subject::Schema((*name).to_string()))).map(str::to_string).collect();
-        let goes =
-            |object: &&Arc<CatalogObject>| owned(&Subject::Relation(object.id)) || (cascade && schemas.contains(&object.schema));
-        let objects = self.catalog.objects().filter(goes).cloned().collect();
+        let goes = |object: &&Arc<CatalogObject>| owned(&object.subject()) || (cascade && schemas.contains(&object.schema));
+        let objects = self.catalog.entries().filter(goes).cloned().collect();
         Ok(Dropping { objects, schemas, cascade })
     }
 

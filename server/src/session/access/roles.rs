@@ -18,8 +18,8 @@ fn valid_until(text: &str) -> SqlResult<Option<i64>> {
     if text.trim().eq_ignore_ascii_case("infinity") {
         return Ok(None);
     }
-    let zone = thalweg_planner::datetime::SessionTimeZone::UTC;
-    thalweg_planner::datetime::read::timestamptz(text, &zone).map(Some)
+    let zone = thalweg_catalog::datetime::SessionTimeZone::UTC;
+    thalweg_catalog::datetime::read::timestamptz(text, &zone).map(Some)
 }
 
 impl Asked<'_> {

@@ -15,14 +15,14 @@ pub(super) struct Target {
     pub kind: String,
     /// What it is called.
     pub name: String,
-    /// The object, if it is a relation.
+    /// The object, if it is a relation or type.
     pub object: Option<Arc<CatalogObject>>,
 }
 
 impl Target {
     pub(super) fn relation(object: &Arc<CatalogObject>) -> Target {
         Target {
-            subject: Subject::Relation(object.id),
+            subject: object.subject(),
             kind: object.kind().to_string(),
             name: object.name.clone(),
             object: Some(Arc::clone(object)),
@@ -100,13 +100,13 @@ impl Asked<'_> {
     }
 
     fn described(&self, subject: &Subject) -> String {
-        let relation = |id: &ObjectId| match self.catalog.get(*id) {
+        let relation = |id: &ObjectId| match self.catalog.entry(*id) {
             Some(object) if self.doer.search_path.contains(&object.schema) => format!("{} {}", object.kind(), object.name),
             Some(object) => format!("{} {}.{}", object.kind(), object.schema, object.name),
             None => format!("relation {id}"),
         };
         match subject {
-            Subject::Relation(id) => relation(id),
+            Subject::Relation(id) | Subject::Type(id) => relation(id),
             Subject::Column(id, place) => {
                 let column = self.catalog.get(*id).and_then(|object| object.columns.get(*place as usize));
                 format!("column {} of {}", column.map_or("?", |column| &column.name), relation(id))

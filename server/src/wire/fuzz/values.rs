@@ -1,7 +1,7 @@
 //! D19: bytes that nobody meant, given to what reads values and parameters.
 
 use super::{Random, rounds};
-use crate::wire::parameter::decode_parameter;
+use crate::wire::parameter::{decode_parameter, parameter_type};
 use crate::wire::session::ResultColumn;
 use crate::wire::settings::{ByteaOutput, IntervalStyle, OutputSettings};
 use crate::wire::value::Format;
@@ -11,8 +11,8 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema};
 use bytes::BytesMut;
 use std::sync::Arc;
+use thalweg_catalog::datetime::SessionTimeZone;
 use thalweg_catalog::{SqlResult, SqlType};
-use thalweg_planner::datetime::SessionTimeZone;
 
 /// A text of each type that arrays do not hold, to begin with.
 const SAMPLES: [(&str, &[&str]); 21] = [
@@ -135,7 +135,7 @@ fn d19_a_parameter_of_any_bytes_is_a_value_or_an_error() {
         let (_, _, bytes) = nearly(&mut random, settings);
         let oid = *random.pick(&OIDS);
         let format = *random.pick(&[Format::Text, Format::Binary]);
-        if let Ok(value) = decode_parameter(0, oid, format, Some(&bytes), &settings) {
+        if let Ok(value) = decode_parameter(0, (oid, parameter_type(oid)), format, Some(&bytes), &settings) {
             let array = value.to_array().expect("a scalar makes an array");
             let held = array.get_array_memory_size();
             assert!(held <= memory_max(bytes.len()), "round {round}: {held} bytes of {oid} from {format:?} {bytes:?}");

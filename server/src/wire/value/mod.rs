@@ -1,9 +1,11 @@
 //! Values as Postgres writes and reads them, as text and in binary, to and from Arrow arrays.
 //!
 //! In reading order: [`mod@write`] turns a column's values into bytes, [`read`] bytes into a column, [`text`] and [`parse`] hold
-//! the text forms of single values, [`interval`] those of intervals, [`mod@array`] reads arrays, [`numeric`] the arithmetic that both directions share.
+//! the text forms of single values, [`interval`] those of intervals, [`mod@array`] reads arrays, [`carried`]
+//! the binary forms of types that are carried by text, [`numeric`] the arithmetic that both directions share.
 
 pub mod array;
+mod carried;
 pub mod interval;
 pub mod numeric;
 pub mod parse;

@@ -1,5 +1,6 @@
 //! The text forms of single values, read as Postgres reads them.
 
+pub use thalweg_catalog::bytea::read as bytea;
 use thalweg_catalog::{SqlError, SqlResult, SqlState};
 
 /// `22P02`: a text that is no value of a type.
@@ -86,56 +87,6 @@ pub fn uuid_text(bytes: &[u8; 16]) -> String {
         text.push(char::from(HEX[usize::from(byte & 15)]));
     }
     text
-}
-
-/// Reads a `bytea`: `\x` and hexadecimal digits, or the older form with escapes.
-pub fn bytea(text: &str) -> SqlResult<Vec<u8>> {
-    if let Some(hex) = text.strip_prefix("\\x") {
-        return bytea_hex(hex);
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        rest = tail;
-        if *first != b'\\' {
-            bytes.push(*first);
-            continue;
-        }
-        match rest {
-            [b'\\', tail @ ..] => {
-                bytes.push(b'\\');
-                rest = tail;
-            }
-            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..] => {
-                bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-                rest = tail;
-            }
-            _ => {
-                return Err(SqlError::new(SqlState::InvalidTextRepresentation, "invalid input syntax for type bytea"));
-            }
-        }
-    }
-    Ok(bytes)
-}
-
-fn bytea_hex(hex: &str) -> SqlResult<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(hex.len() / 2);
-    let mut high: Option<u8> = None;
-    for c in hex.chars() {
-        if c.is_ascii_whitespace() && high.is_none() {
-            continue;
-        }
-        let digit =
-            c.to_digit(16).ok_or_else(|| SqlError::invalid_parameter(format!("invalid hexadecimal digit: \"{c}\"")))? as u8;
-        match high.take() {
-            None => high = Some(digit),
-            Some(first) => bytes.push(first << 4 | digit),
-        }
-    }
-    if high.is_some() {
-        return Err(SqlError::invalid_parameter("invalid hexadecimal data: odd number of digits"));
-    }
-    Ok(bytes)
 }
 
 /// Checks the length of a `character varying(n)`: characters beyond may only be blanks, which are cut off.

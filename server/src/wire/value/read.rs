@@ -1,7 +1,7 @@
 //! Columns built from wire values: what COPY and parameters bring.
 
 use super::numeric::{self, Decimal, DecimalError};
-use super::{Format, array, parse};
+use super::{Format, array, carried, parse};
 use crate::wire::settings::OutputSettings;
 use arrow::array::{
     ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder, Float64Builder, Int16Builder,
@@ -11,10 +11,10 @@ use arrow::array::{
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::IntervalMonthDayNano;
 use std::sync::Arc;
+use thalweg_catalog::datetime::calendar::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US, is_date, is_timestamp};
+use thalweg_catalog::datetime::read as datetime;
 use thalweg_catalog::types::NUMERIC_DEFAULT;
 use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType, array_text, json};
-use thalweg_planner::datetime::calendar::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US, is_date, is_timestamp};
-use thalweg_planner::datetime::read as datetime;
 
 /// The last time of a day, 24:00, in microseconds.
 const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
@@ -60,9 +60,8 @@ impl ColumnReader {
                 let (precision, scale) = size.unwrap_or(NUMERIC_DEFAULT);
                 Builder::Numeric(Decimal128Builder::new().with_data_type(sql_type.to_arrow()), precision, scale)
             }
-            SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Uuid | SqlType::Json | SqlType::Jsonb => {
-                Builder::String(StringBuilder::new())
-            }
+            SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) => Builder::String(StringBuilder::new()),
+            SqlType::Uuid | SqlType::Json | SqlType::Jsonb | SqlType::Carried(_) => Builder::String(StringBuilder::new()),
             SqlType::Bytea => Builder::Bytea(BinaryBuilder::new()),
             SqlType::Date => Builder::Date(Date32Builder::new()),
             SqlType::Time => Builder::Time(Time64MicrosecondBuilder::new()),
@@ -131,7 +130,10 @@ impl ColumnReader {
             Builder::Numeric(b, precision, scale) => {
                 b.append_value(sized(decimal(text)?, *precision, *scale)?);
             }
-            Builder::String(b) => append_string(b, &self.sql_type, text)?,
+            Builder::String(b) => match &self.sql_type {
+                SqlType::Carried(of) => b.append_value(of.canonical(text, &self.settings.time_zone)?),
+                sql_type => append_string(b, sql_type, text)?,
+            },
             Builder::Bytea(b) => b.append_value(parse::bytea(text)?),
             Builder::Date(b) => b.append_value(datetime::date(text)?),
             Builder::Time(b) => b.append_value(datetime::time(text)?),
@@ -170,6 +172,7 @@ impl ColumnReader {
                     Some((1, rest)) => append_string(b, &self.sql_type, utf8(rest)?)?,
                     _ => return Err(bad_binary()),
                 },
+                SqlType::Carried(of) => b.append_value(carried::read_binary(of, bytes)?),
                 sql_type => append_string(b, sql_type, utf8(bytes)?)?,
             },
             Builder::Bytea(b) => b.append_value(bytes),
@@ -376,7 +379,11 @@ fn interval_binary(bytes: &[u8]) -> SqlResult<IntervalMonthDayNano> {
     Ok(IntervalMonthDayNano::new(months, days, nanoseconds))
 }
 
-pub(super) fn fixed<const N: usize>(bytes: &[u8]) -> SqlResult<[u8; N]> {
+/// Exactly so many bytes.
+///
+/// # Errors
+/// `08P01` if there are fewer, `22P03` if there are more.
+pub fn fixed<const N: usize>(bytes: &[u8]) -> SqlResult<[u8; N]> {
     if bytes.len() < N {
         return Err(SqlError::new(SqlState::ProtocolViolation, "insufficient data left in message"));
     }

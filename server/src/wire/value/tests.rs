@@ -12,8 +12,8 @@ use arrow::datatypes::{Field, Int16Type, Int32Type};
 use bytes::BytesMut;
 use std::collections::HashMap;
 use std::sync::Arc;
+use thalweg_catalog::datetime::SessionTimeZone;
 use thalweg_catalog::{SqlState, SqlType};
-use thalweg_planner::datetime::SessionTimeZone;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
@@ -90,6 +90,50 @@ fn every_type_has_the_forms_that_postgres_15_has() {
     check("text[]", "{a,\"b,c\",NULL}", "0000000100000001000000190000000300000001000000016100000003622c63ffffffff");
     check("numeric(2,1)[]", "{1.5}", "0000000100000000000006a400000001000000010000000c000200000000000100011388");
     check("timestamptz[]", "{\"2020-01-01 00:00:00+00\"}", "0000000100000000000004a000000001000000010000000800023e0786c26000");
+}
+
+#[test]
+fn types_that_are_carried_by_text_have_the_forms_that_postgres_15_has() {
+    check("timetz", "12:34:56+02", "0000000a8bda1c00ffffe3e0");
+    check("timetz", "23:59:59.999999-07:30", "000000141dd75fff00006978");
+    check("inet", "10.0.0.1", "022000040a000001");
+    check("inet", "2001:db8::1/64", "0340001020010db8000000000000000000000001");
+    check("cidr", "10.0.0.0/8", "020801040a000000");
+    check("macaddr", "08:00:2b:01:02:03", "08002b010203");
+    check("macaddr8", "08:00:2b:01:02:03:04:05", "08002b0102030405");
+    check("money", "$12.34", "00000000000004d2");
+    check("money", "-$1,234.50", "fffffffffffe1dc6");
+    check("bit(3)", "101", "00000003a0");
+    check("varbit", "101", "00000003a0");
+    check("varbit", "", "00000000");
+    check("int4range", "[1,5)", "0200000004000000010000000400000005");
+    check("int4range", "empty", "01");
+    check("int8range", "(,5)", "08000000080000000000000005");
+    check("numrange", "(1.5,2]", "040000000c0002000000000001000113880000000a00010000000000000002");
+    check("daterange", "[2020-02-28,2020-03-01)", "020000000400001cc30000000400001cc5");
+    check("tsrange", "[\"2020-01-01 00:00:00\",)", "120000000800023e0786c26000");
+    check("tstzrange", "[\"2020-01-01 00:00:00+00\",)", "120000000800023e0786c26000");
+    let ranges = "00000002000000110200000004000000010000000400000003000000110200000004000000050000000400000007";
+    check("int4multirange", "{[1,3),[5,7)}", ranges);
+    check("int4multirange", "{}", "00000000");
+    check("point", "(1,2)", "3ff00000000000004000000000000000");
+    check("circle", "<(1,2),3>", "3ff000000000000040000000000000004008000000000000");
+    check("path", "[(1,2)]", "00000000013ff00000000000004000000000000000");
+    check("polygon", "((1,2))", "000000013ff00000000000004000000000000000");
+    check("tsvector", "'a' 'b'", "000000026100000062000000");
+    check("tsvector", "'a':1,2B", "000000016100000200018002");
+    check("xml", "<a/>", "3c612f3e");
+    check("pg_lsn", "0/16", "0000000000000016");
+    check("inet[]", "{10.0.0.1,NULL}", "000000010000000100000365000000020000000100000008022000040a000001ffffffff");
+}
+
+#[test]
+fn ranges_of_moments_are_shown_in_the_sessions_time_zone() {
+    let zone = SessionTimeZone::parse("+02").unwrap();
+    let settings = OutputSettings { time_zone: zone, ..OutputSettings::default() };
+    let sql_type = SqlType::parse("tstzrange").unwrap();
+    let column = parsed(&sql_type, "[2020-01-01 00:00+00,2020-01-02 00:00+00)");
+    assert_eq!(text_of(column, sql_type, settings), "[\"2020-01-01 02:00:00+02\",\"2020-01-02 02:00:00+02\")");
 }
 
 #[test]
@@ -312,4 +356,20 @@ fn d19_no_bytes_make_a_reader_panic() {
             let _ = reader.append(Format::Binary, &bytes);
         }
     }
+}
+
+#[test]
+fn enums_are_their_labels_in_both_forms() {
+    let of = r#"enum ["public","mood",16384,16385,["sad","ok"]]"#;
+    check(of, "ok", "6f6b");
+    // Its elements say the OID of the type.
+    check(&format!("{of}[]"), "{sad,NULL}", "000000010000000100004000000000020000000100000003736164ffffffff");
+    let sql_type = SqlType::parse(of).unwrap();
+    assert_eq!((sql_type.oid(), sql_type.array_oid()), (16384, 16385));
+    let mut reader = ColumnReader::new(&sql_type, OutputSettings::default()).unwrap();
+    let error = reader.append_text("glad").unwrap_err();
+    assert_eq!(
+        (error.state, error.message.as_str()),
+        (SqlState::InvalidTextRepresentation, "invalid input value for enum mood: \"glad\"")
+    );
 }

@@ -2,8 +2,8 @@
 
 use crate::wire::settings::ByteaOutput;
 use bytes::{BufMut, BytesMut};
-use thalweg_planner::datetime::SessionTimeZone;
-use thalweg_planner::datetime::calendar::{DAY_US, civil_of_days, to_chrono};
+use thalweg_catalog::datetime::SessionTimeZone;
+use thalweg_catalog::datetime::calendar::{DAY_US, civil_of_days, to_chrono};
 
 /// Appends an integer.
 pub fn write_integer(value: i64, out: &mut BytesMut) {

@@ -1,7 +1,7 @@
 //! Columns of a batch as wire values: downcast once per batch, then written row by row.
 
-use super::{Format, interval, numeric, parse, text};
-use crate::wire::session::ResultColumn;
+use super::{Format, carried, interval, numeric, parse, text};
+use crate::wire::session::{NAMED_OIDS, ResultColumn};
 use crate::wire::settings::OutputSettings;
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array,
@@ -15,9 +15,9 @@ use arrow::datatypes::{
 };
 use bytes::{BufMut, BytesMut};
 use std::sync::Arc;
+use thalweg_catalog::datetime::calendar::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
 use thalweg_catalog::types::NUMERIC_DEFAULT;
-use thalweg_catalog::{SqlError, SqlResult, SqlState, SqlType};
-use thalweg_planner::datetime::calendar::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
+use thalweg_catalog::{CarriedType, SqlError, SqlResult, SqlState, SqlType};
 
 /// Types of the system relations that need care beyond their [`SqlType`].
 const INT2VECTOR: u32 = 22;
@@ -65,6 +65,8 @@ enum Values {
     /// With its scale, and whether it shows only the decimal places that it needs.
     Numeric(Decimal128Array, i8, bool),
     Text(StringArray),
+    /// Shown by name, and OIDs in binary: the digits of the OID, a blank and the name.
+    Named(StringArray),
     /// Padded with blanks to so many characters.
     Char(StringArray, usize),
     Bytea(BinaryArray),
@@ -75,6 +77,7 @@ enum Values {
     Interval(IntervalMonthDayNanoArray),
     Uuid(StringArray),
     Jsonb(StringArray),
+    Carried(StringArray, CarriedType),
     Array(ListArray, Box<ColumnWriter>),
     Record(StructArray, Vec<(u32, ColumnWriter)>),
 }
@@ -181,6 +184,7 @@ impl ColumnWriter {
                 let shortest = *sql_type == SqlType::Numeric(None) && scale == NUMERIC_DEFAULT.1;
                 Values::Numeric(array, scale, shortest)
             }
+            SqlType::Text if NAMED_OIDS.contains(&type_oid) => Values::Named(array.as_string().clone()),
             SqlType::Text | SqlType::Varchar(_) | SqlType::Json => Values::Text(array.as_string().clone()),
             SqlType::Char(length) => Values::Char(array.as_string().clone(), *length as usize),
             SqlType::Bytea => Values::Bytea(array.as_binary().clone()),
@@ -191,6 +195,7 @@ impl ColumnWriter {
             SqlType::Interval => Values::Interval(array.as_primitive::<IntervalMonthDayNanoType>().clone()),
             SqlType::Uuid => Values::Uuid(array.as_string().clone()),
             SqlType::Jsonb => Values::Jsonb(array.as_string().clone()),
+            SqlType::Carried(of) => Values::Carried(array.as_string().clone(), of.clone()),
             SqlType::Array(item) => {
                 let list = array.as_list::<i32>().clone();
                 let items = ColumnWriter::new(list.values(), item, element_oid)?;
@@ -219,6 +224,7 @@ impl ColumnWriter {
             Values::Float8(a) => a.is_null(row),
             Values::Numeric(a, ..) => a.is_null(row),
             Values::Text(a) | Values::Char(a, _) | Values::Uuid(a) | Values::Jsonb(a) => a.is_null(row),
+            Values::Carried(a, _) | Values::Named(a) => a.is_null(row),
             Values::Bytea(a) => a.is_null(row),
             Values::Date(a) => a.is_null(row),
             Values::Time(a) => a.is_null(row),
@@ -259,6 +265,8 @@ impl ColumnWriter {
                 numeric::write_text(value, scale, out);
             }
             Values::Text(a) | Values::Uuid(a) | Values::Jsonb(a) => out.put_slice(a.value(row).as_bytes()),
+            Values::Named(a) => out.put_slice(oid_and_name(a.value(row))?.1.as_bytes()),
+            Values::Carried(a, of) => carried::write_text(of, a.value(row), &settings.time_zone, out)?,
             Values::Char(a, length) => write_char(a.value(row), *length, out),
             Values::Bytea(a) => text::write_bytea(a.value(row), settings.bytea_output, out),
             Values::Date(a) => text::write_date(a.value(row), out),
@@ -354,6 +362,8 @@ impl ColumnWriter {
                 let bytes = parse::uuid_bytes(a.value(row)).ok_or_else(|| parse::invalid("uuid", a.value(row)))?;
                 out.put_slice(&bytes);
             }
+            Values::Named(a) => out.put_u32(oid_and_name(a.value(row))?.0),
+            Values::Carried(a, of) => carried::write_binary(of, a.value(row), out)?,
             Values::Jsonb(a) => {
                 out.put_u8(1);
                 out.put_slice(a.value(row).as_bytes());
@@ -450,6 +460,11 @@ fn innermost(sql_type: &SqlType) -> &SqlType {
         SqlType::Array(item) => innermost(item),
         other => other,
     }
+}
+
+fn oid_and_name(value: &str) -> SqlResult<(u32, &str)> {
+    let parts = value.split_once(' ').and_then(|(oid, name)| Some((oid.parse().ok()?, name)));
+    parts.ok_or_else(|| SqlError::internal(format!("\"{value}\" is no OID and name")))
 }
 
 fn write_char(value: &str, length: usize, out: &mut BytesMut) {

@@ -2,8 +2,8 @@
 
 use super::SessionTimeZone;
 use super::calendar::{DAY_US, days_in_month, days_of_civil, is_date, is_timestamp, to_chrono};
+use crate::error::{SqlError, SqlResult, SqlState};
 use arrow::datatypes::IntervalMonthDayNano;
-use thalweg_catalog::{SqlError, SqlResult, SqlState};
 
 fn bad_syntax(type_name: &str, text: &str) -> SqlError {
     SqlError::new(SqlState::InvalidDatetimeFormat, format!("invalid input syntax for type {type_name}: \"{text}\""))
@@ -66,6 +66,28 @@ pub fn timestamptz(text: &str, zone: &SessionTimeZone) -> SqlResult<i64> {
         },
     };
     local.checked_sub(i64::from(offset) * 1_000_000).filter(|us| is_timestamp(*us)).ok_or_else(|| beyond(NAME, text))
+}
+
+/// Reads a `timetz`: microseconds since midnight, and how many seconds its clock is ahead of UTC. Without a zone in the text, that
+/// of the session counts, if it is the same on every day.
+///
+/// # Errors
+/// `22007` and `22008` for what is no time, or is in a zone that depends on the day; `0A000` if that is the session's.
+pub fn timetz(text: &str, zone: &SessionTimeZone) -> SqlResult<(i64, i32)> {
+    const NAME: &str = "time with time zone";
+    let (clock, written) = split_zone(text.trim());
+    let us = clock_us(clock).ok_or_else(|| bad_syntax(NAME, text))?.ok_or_else(|| field_overflow(text))?;
+    let offset = match written.map(str::trim).filter(|written| !written.is_empty()) {
+        Some(written) => {
+            let zone = || SessionTimeZone::parse(written)?.constant_offset();
+            fixed_offset(written).or_else(zone).ok_or_else(|| bad_syntax(NAME, text))?
+        }
+        None => zone.constant_offset().ok_or_else(|| {
+            SqlError::unsupported(format!("a time of day in the time zone \"{}\" is not supported", zone.name()))
+                .with_hint("Write how far it is from UTC, as in 12:00+02.")
+        })?,
+    };
+    Ok((us, offset))
 }
 
 /// A timestamp's parts: its day, its time, and what stands for a zone.

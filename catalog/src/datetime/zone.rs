@@ -1,7 +1,7 @@
 //! Time zones of sessions.
 
 use chrono::{FixedOffset, NaiveDateTime, Offset, TimeZone};
-use chrono_tz::Tz;
+use chrono_tz::{OffsetName, Tz};
 
 /// A value of the setting `TimeZone`.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -87,6 +87,31 @@ impl SessionTimeZone {
                     format!("<{east}{hours:02}:{minutes:02}>{west}{hours:02}:{minutes:02}")
                 }
             }
+        }
+    }
+
+    /// What the zone is called at a moment given in UTC: `CEST`, or hours east of UTC where it has no name.
+    pub fn abbreviation_at(&self, utc: &NaiveDateTime) -> String {
+        match self {
+            SessionTimeZone::Named(zone) => {
+                let offset = zone.offset_from_utc_datetime(utc);
+                offset.abbreviation().map_or_else(|| offset.fix().to_string(), str::to_string)
+            }
+            SessionTimeZone::Fixed(offset) => {
+                let seconds = offset.local_minus_utc();
+                let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60 % 60);
+                let hours = format!("{sign}{:02}", seconds.abs() / 3600);
+                if minutes == 0 { hours } else { format!("{hours}:{minutes:02}") }
+            }
+        }
+    }
+
+    /// How many seconds clocks in this zone are ahead of UTC, if that is the same at all times.
+    pub fn constant_offset(&self) -> Option<i32> {
+        match self {
+            SessionTimeZone::Named(Tz::UTC | Tz::Etc__UTC | Tz::GMT) => Some(0),
+            SessionTimeZone::Named(_) => None,
+            SessionTimeZone::Fixed(offset) => Some(offset.local_minus_utc()),
         }
     }
 
