@@ -24,6 +24,9 @@ COLUMNS = {
 # Results whose rows can go, though no key tells them apart.
 CHANGELOGS = {"q5", "q7", "q13"}
 
+# Results of windows alone, which can be given when they close.
+WINDOWS = {"hop", "q5", "q8", "q12"}
+
 # What makes a row of a result that changes known again. Without an entry here or above a result only grows.
 KEYS = {
     "hop": "auction,starttime",

@@ -24,22 +24,30 @@ def each(queries, run):
 
 @dataclasses.dataclass(frozen=True)
 class Thalweg:
-    """`thalweg run`, as `make bench` has it. Results are those of a materialized view."""
+    """`thalweg run`, as `make bench` has it, or giving windows when they close, as Flink does. Results are those of a materialized view."""
 
     binary: str
     workers: int
-    name: str = "thalweg"
+    on_close: bool = False
     needs: str = ""
 
+    @property
+    def name(self):
+        return "thalweg-on-close" if self.on_close else "thalweg"
+
+    def query(self, query):
+        closes = " EMIT ON WINDOW CLOSE" if self.on_close and query in common.WINDOWS else ""
+        return common.query(query) + closes
+
     def time(self, query, files):
-        return common.measure(self.binary, self.workers, self.script(query, files) + common.sink(query, common.query(query)))
+        return common.measure(self.binary, self.workers, self.script(query, files) + common.sink(query, self.query(query)))
 
     def results(self, queries, files, out):
         """Writes a file for each query. Errors by query."""
         return each(queries, lambda query: self.result(query, files, out))
 
     def result(self, query, files, out):
-        view = f"CREATE MATERIALIZED VIEW result AS {common.query(query)};\nSELECT * FROM result;\n"
+        view = f"CREATE MATERIALIZED VIEW result AS {self.query(query)};\nSELECT * FROM result;\n"
         with (out / f"{query}.jsonl").open("wb") as file:
             common.measure(self.binary, self.workers, self.script(query, files) + view, ("--format", "json"), file)
 
@@ -110,6 +118,7 @@ def all_engines(binary, workers, heap):
     """By name."""
     engines = [
         Thalweg(binary, workers),
+        Thalweg(binary, workers, on_close=True),
         Flink(workers, "plain", heap),
         Flink(workers, "minibatch", heap),
         Batch(workers, "duckdb"),

@@ -33,7 +33,7 @@ def parse():
     parser.add_argument("--sizes", default="1000000,10000000", help="how many events, with commas between; none to compare only")
     parser.add_argument("--compare", type=int, default=100_000, help="over how many events results are compared; 0 for not at all")
     parser.add_argument("--queries", default="", help="names with commas between them; all without it")
-    parser.add_argument("--engines", default="flink,flink-minibatch,duckdb,datafusion", help="with commas between; Thalweg always runs")
+    parser.add_argument("--engines", default="thalweg-on-close,flink,flink-minibatch,duckdb,datafusion", help="with commas between; Thalweg always runs")
     parser.add_argument("--workers", type=int, default=2, help="workers, parallelism, threads; and files for each table")
     parser.add_argument("--repeat", type=int, default=1, help="so many runs of each, of which the one with the least CPU time counts")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -118,7 +118,7 @@ def table(arguments, agreed):
     sizes = " and ".join(f"{size:,}" for size in arguments.sizes)
     rate = "rows/CPU-s, slope" if len(arguments.sizes) > 1 else "rows/CPU-s, whole"
     print(f"{sizes} events, {arguments.workers} workers; rows, seconds and memory of the last; ~ where others used the machine\n")
-    print(f"{'query':<6} {'engine':<15} {'rows':>12} {'seconds':>8} {'CPU-s':>8}  {'peak MB':>8} {rate:>18} {'Thalweg/peer':>13}  agrees")
+    print(f"{'query':<6} {'engine':<16} {'rows':>12} {'seconds':>8} {'CPU-s':>8}  {'peak MB':>8} {rate:>18} {'Thalweg/peer':>13}  agrees")
     well = True
     for query in arguments.queries:
         own = None
@@ -127,12 +127,12 @@ def table(arguments, agreed):
                 rows, runs = measure(arguments, engine, query, events)
             except RuntimeError as error:
                 well = False
-                print(f"{query:<6} {engine.name:<15} {failure(arguments, engine, query, error)}", flush=True)
+                print(f"{query:<6} {engine.name:<16} {failure(arguments, engine, query, error)}", flush=True)
                 continue
             speed = slope(rows, runs)
             own = speed if engine.name == THALWEG else own
             ratio = f"{own / speed:.2f}" if own and speed and engine.name != THALWEG else ""
-            line = f"{query:<6} {engine.name:<15} {figures(rows[-1], runs)} {f'{speed:,.0f}' if speed else '-':>18} {ratio:>13}"
+            line = f"{query:<6} {engine.name:<16} {figures(rows[-1], runs)} {f'{speed:,.0f}' if speed else '-':>18} {ratio:>13}"
             print(f"{line}  {agreed.get((query, engine.name), '')}".rstrip(), flush=True)
     return well
 

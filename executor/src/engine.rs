@@ -205,6 +205,10 @@ impl Engine {
                 && let Err(error) = self.checkpoint().await
             {
                 self.inner.shared.note_dirty();
+                // Workers that were told to stop may do so before their part of it.
+                if self.inner.stopping.load(Ordering::SeqCst) {
+                    return;
+                }
                 tracing::error!(error = crate::dataflow::adapter::chain(&error), "a checkpoint failed; the next one tries again");
             }
         }

@@ -73,6 +73,9 @@ pub enum Operator {
         /// The place in `keys` of a column that carries a watermark: groups below it get no more rows and are forgotten
         /// (their result stands).
         time_key: Option<usize>,
+        /// Whether a group's row is given once, when the group is forgotten, and not with each of its changes: nothing that reads it
+        /// gives anything before. Needs a `time_key`.
+        on_close: bool,
     },
     /// Pairs of rows with equal keys. Output: the columns of the left, then of the right; for semi and anti joins of the
     /// left alone. Two inputs.

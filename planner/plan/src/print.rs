@@ -132,11 +132,12 @@ fn describe(plan: &StreamPlan, node: &PlanNode, name_of: &dyn Fn(ObjectId) -> St
         Operator::Unnest { column } | Operator::EmitOnClose { column } => {
             write!(text, " column={}", names(node, &[*column])).expect("a string takes all");
         }
-        Operator::Aggregate { keys, calls, time_key } => {
+        Operator::Aggregate { keys, calls, time_key, on_close } => {
             let shown: Vec<String> = calls.iter().map(|c| describe_call(input(0), c)).collect();
             write!(text, " keys=[{}] calls=[{}]", names(input(0), keys), shown.join(", ")).expect("a string takes all");
             if let Some(place) = time_key {
-                write!(text, " forgets_below={}", names(input(0), &[keys[*place]])).expect("a string takes all");
+                let what = if *on_close { "gives_and_forgets_below" } else { "forgets_below" };
+                write!(text, " {what}={}", names(input(0), &[keys[*place]])).expect("a string takes all");
             }
         }
         Operator::Join { .. } => describe_join(&mut text, [input(0), input(1)], &node.operator),

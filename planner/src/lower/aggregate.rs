@@ -80,7 +80,7 @@ impl Lowering {
         let mut fields: Vec<Field> = keys.iter().map(|k| input_schema.field(*k).clone()).collect();
         fields.extend(calls.iter().map(|c| Field::new(&c.name, c.output.clone(), true)));
         let exchange = if keys.is_empty() { Exchange::Single } else { Exchange::Hash(keys.clone()) };
-        let operator = Operator::Aggregate { keys, calls, time_key: None };
+        let operator = Operator::Aggregate { keys, calls, time_key: None, on_close: false };
         (self.graph.add(operator, vec![(input, exchange)], Arc::new(Schema::new(fields))), places)
     }
 

@@ -131,9 +131,10 @@ impl Known {
                 node.watermarks = input.times.keys().map(|c| identity(0, *c, *c)).collect();
                 input.clone()
             }
-            Operator::Aggregate { keys, time_key, .. } => {
+            Operator::Aggregate { keys, time_key, on_close, .. } => {
                 *time_key = latest(keys.iter().copied(), &input()?.times);
-                aggregate_facts(keys, input()?, &mut node.watermarks)
+                let kind = if *on_close { DeltaKind::Append } else { DeltaKind::Retract };
+                Facts { kind, ..aggregate_facts(keys, input()?, &mut node.watermarks) }
             }
             Operator::TopN { partition, with_rank, limit, .. } => {
                 let rank = with_rank.then(|| node.schema.fields().len() - 1);

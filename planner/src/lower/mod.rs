@@ -15,6 +15,7 @@ mod facts_join;
 mod finish;
 mod graph;
 mod join;
+mod on_close;
 mod query;
 mod relation;
 mod root;

@@ -4,6 +4,7 @@ use super::expressions::{Physical, column};
 use super::facts::{Facts, Known, Spread, closing_column};
 use super::finish::{drop_unread_ranks, finish};
 use super::graph::Graph;
+use super::on_close;
 use super::query::Lowering;
 use super::relation::{Relation, schema_of};
 use arrow::datatypes::{DataType, SchemaRef};
@@ -168,6 +169,9 @@ fn add_map(graph: &mut Graph, input: NodeId, predicate: Option<Physical>, exprs:
 /// Holds the rows of `top` back until they are final.
 fn emit_on_close(top: NodeId, graph: &mut Graph, known: &mut Known, context: &Context<'_>) -> SqlResult<NodeId> {
     if let Some(column) = closing_column(&known.facts[top.0], graph.schema(top)) {
+        if wait_below(graph, known, context, (top, column))? {
+            return Ok(top);
+        }
         let node = add_emit_on_close(graph, top, column, &known.facts[top.0]);
         known.extend(&mut graph.nodes, context)?;
         return Ok(node);
@@ -178,6 +182,9 @@ fn emit_on_close(top: NodeId, graph: &mut Graph, known: &mut Known, context: &Co
     };
     let below = graph.nodes[top.0].inputs[0].from;
     let hidden = closing_column(&known.facts[below.0], graph.schema(below)).ok_or_else(no_closing_column)?;
+    if wait_below(graph, known, context, (below, hidden))? {
+        return Ok(top);
+    }
     let shown = exprs.len();
     let mut with_hidden = exprs;
     with_hidden
@@ -190,6 +197,15 @@ fn emit_on_close(top: NodeId, graph: &mut Graph, known: &mut Known, context: &Co
     let node = add_map(graph, closed, None, columns)?;
     known.extend(&mut graph.nodes, context)?;
     Ok(node)
+}
+
+/// Lets groupings below `top` wait until they close. Whether all its rows are final then.
+fn wait_below(graph: &mut Graph, known: &mut Known, context: &Context<'_>, (top, column): (NodeId, usize)) -> SqlResult<bool> {
+    if on_close::take_down(&mut graph.nodes, &known.facts, top, column) {
+        *known = Known::default();
+        known.extend(&mut graph.nodes, context)?;
+    }
+    Ok(on_close::is_final(&graph.nodes, top))
 }
 
 /// Rows wait with the owner of a key, so that they can move with it when workers come or go. They go by what they are

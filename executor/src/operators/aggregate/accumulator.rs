@@ -3,6 +3,7 @@
 //! Accumulators lie without alignment in the bytes of a group's value and are little-endian, as they are stored.
 
 use crate::error::OperatorError;
+use crate::operators::rows::{as_condition, rows_with_values, true_rows};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::cast;
@@ -243,4 +244,19 @@ fn add_float(value: &mut [u8], offset: usize, number: f64, weight: i64) {
     let lost = if sum.abs() >= number.abs() { (sum - new) + number } else { (number - new) + sum };
     value[offset..offset + 8].copy_from_slice(&new.to_le_bytes());
     value[offset + 8..offset + 16].copy_from_slice(&(rest + lost).to_le_bytes());
+}
+
+/// The rows that an aggregate with this argument and filter sees; none if that is every row.
+pub(super) fn rows_seen(
+    columns: &[ArrayRef],
+    argument: Option<usize>,
+    filter: Option<usize>,
+) -> Result<Option<BooleanBuffer>, OperatorError> {
+    let values = rows_with_values(argument.map(|a| &columns[a]));
+    let Some(filter) = filter else { return Ok(values) };
+    let passed = true_rows(as_condition(&columns[filter])?);
+    Ok(Some(match values {
+        Some(values) => &values & &passed,
+        None => passed,
+    }))
 }

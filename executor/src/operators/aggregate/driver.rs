@@ -1,6 +1,6 @@
 //! The operator: takes an epoch's rows into the state, then gives the difference.
 
-use super::accumulator::{Accumulator, Rows, add_weights, i64_at};
+use super::accumulator::{Accumulator, Rows, add_weights, i64_at, rows_seen};
 use super::difference::{AFTER, ChangedRows, Difference};
 use super::epoch::Touched;
 use super::layout::{LIVE, Layout};
@@ -10,11 +10,8 @@ use crate::error::OperatorError;
 use crate::operator::{Dropped, EpochInput, Operator, Output, PIECE_ROWS, Progress};
 use crate::operators::build::Context;
 use crate::operators::horizon::{Horizon, TimeIndex, micros};
-use crate::operators::rows::{
-    Errors, as_condition, batch_of, check_append, columns_of, describe_row, fields_of, rows_with_values, true_rows,
-};
+use crate::operators::rows::{Errors, batch_of, check_append, columns_of, describe_row, fields_of};
 use arrow::array::{Array, ArrayRef, Int64Array, UInt32Array};
-use arrow::buffer::BooleanBuffer;
 use arrow::compute::{interleave, take};
 use arrow::datatypes::{Field, SchemaRef};
 use std::sync::Arc;
@@ -38,6 +35,8 @@ pub struct Aggregate {
     groups: GroupTable,
     sets: Vec<ValueSet>,
     expiry: Option<Expiry>,
+    /// Groups are given when they are forgotten.
+    on_close: bool,
     errors: Errors,
     touched: Touched,
     /// Slots of the delta at hand.
@@ -64,9 +63,12 @@ impl Aggregate {
     /// # Errors
     /// `Plan` if the node is another or does not fit its input; `State` if state can't be opened.
     pub fn new(node: &PlanNode, input: &SchemaRef, append: bool, context: Context) -> Result<Aggregate, OperatorError> {
-        let thalweg_plan::Operator::Aggregate { keys, calls, time_key } = &node.operator else {
+        let thalweg_plan::Operator::Aggregate { keys, calls, time_key, on_close } = &node.operator else {
             return Err(OperatorError::Plan("not an Aggregate".into()));
         };
+        if *on_close && time_key.is_none() {
+            return Err(OperatorError::Plan("an Aggregate without a time never gives what it gives on close".into()));
+        }
         if node.schema.fields().len() != keys.len() + calls.len() {
             return Err(OperatorError::Plan("an Aggregate has its keys, then its aggregates".into()));
         }
@@ -93,6 +95,7 @@ impl Aggregate {
             groups,
             sets,
             expiry,
+            on_close: *on_close,
             errors: context.errors,
             slots: Vec::new(),
             given: 0,
@@ -191,7 +194,7 @@ impl Aggregate {
             if let Some(times) = &times {
                 self.touched.times.push((!times.is_null(row)).then(|| times.value(row)));
             }
-            if !self.touched.old_extremes.is_empty() {
+            if !self.on_close && !self.touched.old_extremes.is_empty() {
                 let (hash, key) = (self.groups.hash(*slot), self.groups.key(*slot));
                 let formulas = self.layout.outcomes.iter().filter_map(|o| o.value_set());
                 for (place, (set, greatest)) in formulas.enumerate() {
@@ -252,22 +255,45 @@ impl Aggregate {
     }
 
     /// Gives the difference that the epoch made to some of the touched groups.
-    fn give_piece(&mut self, from: usize, to: usize, output: &mut Output) -> Result<(), OperatorError> {
-        self.settle(from, to)?;
-        let new_extremes = self.new_extremes(from, to)?;
+    fn give_touched(&mut self, from: usize, to: usize, output: &mut Output) -> Result<(), OperatorError> {
+        let slots = self.touched.slots[from..to].to_vec();
+        let after = self.extremes(&slots)?;
         let old: Vec<&[u8]> = (from..to).map(|place| self.touched.old(place)).collect();
-        let new: Vec<&[u8]> = self.touched.slots[from..to].iter().map(|slot| self.groups.value(*slot)).collect();
-        let mut difference = Difference::between(&old, &new, self.layout.given);
+        let before: Vec<&[Option<Vec<u8>>]> = self.touched.old_extremes.iter().map(|old| &old[from..to]).collect();
+        self.give(&slots, &old, (&before, &after), output)
+    }
+
+    /// Gives groups that have not been given before.
+    fn give_closed(&mut self, slots: &[Slot], output: &mut Output) -> Result<(), OperatorError> {
+        let nothing = vec![0; self.layout.width];
+        for slots in slots.chunks(PIECE_ROWS) {
+            let after = self.extremes(slots)?;
+            let no_values = vec![None; slots.len()];
+            let (old, before) = (vec![nothing.as_slice(); slots.len()], vec![no_values.as_slice(); after.len()]);
+            self.give(slots, &old, (&before, &after), output)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the difference between what groups were and what they are. `extremes` are the results that come from sets, before and after.
+    fn give(
+        &self,
+        slots: &[Slot],
+        old: &[&[u8]],
+        extremes: (&[&[Option<Vec<u8>>]], &[Vec<Option<Vec<u8>>>]),
+        output: &mut Output,
+    ) -> Result<(), OperatorError> {
+        let new: Vec<&[u8]> = slots.iter().map(|slot| self.groups.value(*slot)).collect();
+        let mut difference = Difference::between(old, &new, self.layout.given);
         let mut columns = Vec::with_capacity(self.layout.outcomes.len());
-        let mut extremes = 0;
+        let mut from_sets = extremes.0.iter().zip(extremes.1);
         for outcome in &self.layout.outcomes {
             if let Some((set, _)) = outcome.value_set() {
-                let (before, after) = (&self.touched.old_extremes[extremes][from..to], &new_extremes[extremes]);
-                extremes += 1;
+                let (before, after) = from_sets.next().ok_or_else(|| OperatorError::Plan("a set without a result".into()))?;
                 difference.compare_encoded(before, after);
                 columns.push(self.decoded(outcome, set, before, after)?);
             } else {
-                let (Some(before), Some(after)) = (outcome.show(&old)?, outcome.show(&new)?) else {
+                let (Some(before), Some(after)) = (outcome.show(old)?, outcome.show(&new)?) else {
                     return Err(OperatorError::Plan("an aggregate without a result".into()));
                 };
                 difference.compare(&before, &after)?;
@@ -276,16 +302,17 @@ impl Aggregate {
         }
         let rows = difference.rows();
         if !rows.places.is_empty() {
-            output.give(self.delta(from, &rows, &columns)?);
+            output.give(self.delta(slots, &rows, &columns)?);
         }
-        self.report(from, &difference)
+        self.report(slots, &difference)
     }
 
-    fn new_extremes(&mut self, from: usize, to: usize) -> Result<Vec<Vec<Option<Vec<u8>>>>, OperatorError> {
+    /// For each result that comes from a set, the encoded value of each of these groups.
+    fn extremes(&mut self, slots: &[Slot]) -> Result<Vec<Vec<Option<Vec<u8>>>>, OperatorError> {
         let mut all = Vec::new();
         for (set, greatest) in self.layout.outcomes.iter().filter_map(|o| o.value_set()) {
-            let mut values = Vec::with_capacity(to - from);
-            for slot in &self.touched.slots[from..to] {
+            let mut values = Vec::with_capacity(slots.len());
+            for slot in slots {
                 values.push(self.sets[set].extreme(self.groups.hash(*slot), self.groups.key(*slot), greatest)?);
             }
             all.push(values);
@@ -315,8 +342,8 @@ impl Aggregate {
         Ok([column(before)?, column(after)?])
     }
 
-    fn delta(&self, from: usize, rows: &ChangedRows, columns: &[[ArrayRef; 2]]) -> Result<Delta, OperatorError> {
-        let keys = rows.places.iter().map(|(_, place)| self.groups.key(self.touched.slots[from + place]));
+    fn delta(&self, slots: &[Slot], rows: &ChangedRows, columns: &[[ArrayRef; 2]]) -> Result<Delta, OperatorError> {
+        let keys = rows.places.iter().map(|(_, place)| self.groups.key(slots[*place]));
         let mut all = if self.keys.is_empty() { Vec::new() } else { self.key_codec.decode(keys)? };
         for [before, after] in columns {
             all.push(interleave(&[before.as_ref(), after.as_ref()], &rows.places)?);
@@ -330,12 +357,12 @@ impl Aggregate {
     }
 
     /// Reports groups whose row can't be shown, and takes back the reports of those that were so before.
-    fn report(&self, from: usize, difference: &Difference) -> Result<(), OperatorError> {
+    fn report(&self, slots: &[Slot], difference: &Difference) -> Result<(), OperatorError> {
         for (place, [before, after]) in difference.faults.iter().enumerate() {
             if before == after {
                 continue;
             }
-            let columns = self.key_codec.decode([self.groups.key(self.touched.slots[from + place])])?;
+            let columns = self.key_codec.decode([self.groups.key(slots[place])])?;
             let shown = describe_row(&self.key_fields.iter().map(|f| Arc::new(f.clone())).collect::<Vec<_>>(), &columns, 0);
             for (reason, weight) in [(before, -1), (after, 1)] {
                 if let Some(reason) = reason {
@@ -367,8 +394,8 @@ impl Aggregate {
         Ok(())
     }
 
-    /// Forgets a piece of what is below the horizon. Whether that was all.
-    fn forget(&mut self) -> Result<bool, OperatorError> {
+    /// Forgets a piece of what is below the horizon, and gives it if it has not been given. Whether that was all.
+    fn forget(&mut self, output: &mut Output) -> Result<bool, OperatorError> {
         let Some(expiry) = &mut self.expiry else { return Ok(true) };
         expiry.horizon.advance(self.watermark);
         let below = expiry.index.take_below(expiry.horizon.value(), PIECE_ROWS);
@@ -380,6 +407,9 @@ impl Aggregate {
         let hashes: Vec<u64> = below.iter().map(|(hash, _)| *hash).collect();
         let mut slots = std::mem::take(&mut self.slots);
         self.groups.slots(&hashes, &keys, &mut slots)?;
+        if self.on_close {
+            self.give_closed(&slots, output)?;
+        }
         slots.iter().for_each(|slot| self.groups.remove(*slot));
         self.groups.end_batch();
         self.slots = slots;
@@ -425,7 +455,10 @@ impl Operator for Aggregate {
     fn step(&mut self, output: &mut Output) -> Result<Progress, OperatorError> {
         while self.given < self.touched.slots.len() {
             let to = self.touched.slots.len().min(self.given + PIECE_GROUPS);
-            self.give_piece(self.given, to, output)?;
+            self.settle(self.given, to)?;
+            if !self.on_close {
+                self.give_touched(self.given, to, output)?;
+            }
             self.given = to;
             if output.is_full() {
                 return Ok(Progress::More);
@@ -434,7 +467,7 @@ impl Operator for Aggregate {
         if !self.touched.slots.is_empty() {
             self.finish()?;
         }
-        Ok(if self.forget()? { Progress::Done } else { Progress::More })
+        Ok(if self.forget(output)? { Progress::Done } else { Progress::More })
     }
 }
 
@@ -453,19 +486,4 @@ fn open_sets(layout: &Layout, keys: &[Field], input: &SchemaRef, context: &Conte
         sets.push(ValueSet::open(shape.clone(), keys, argument, distinct, &context.state)?);
     }
     Ok(sets)
-}
-
-/// The rows that an aggregate with this argument and filter sees; none if that is every row.
-fn rows_seen(
-    columns: &[ArrayRef],
-    argument: Option<usize>,
-    filter: Option<usize>,
-) -> Result<Option<BooleanBuffer>, OperatorError> {
-    let values = rows_with_values(argument.map(|a| &columns[a]));
-    let Some(filter) = filter else { return Ok(values) };
-    let passed = true_rows(as_condition(&columns[filter])?);
-    Ok(Some(match values {
-        Some(values) => &values & &passed,
-        None => passed,
-    }))
 }

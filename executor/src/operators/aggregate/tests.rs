@@ -1,5 +1,6 @@
 //! Scripts for Aggregate, and random changes against a recomputation.
 
+mod on_close;
 mod random;
 
 use crate::testing::{Subject, check, schema};
@@ -34,12 +35,14 @@ pub(super) fn aggregate(input: &str, keys: &[usize], calls: &[(&str, &str)]) -> 
     with_time(input, keys, calls, None)
 }
 
-fn with_time(input: &str, keys: &[usize], calls: &[(&str, &str)], time_key: Option<usize>) -> Subject {
+/// An aggregate with the place of a time among its keys, and whether groups are given when they close.
+fn with_time(input: &str, keys: &[usize], calls: &[(&str, &str)], time: Option<(usize, bool)>) -> Subject {
     let columns: Vec<&str> = input.split_whitespace().collect();
     let mut output: Vec<String> = keys.iter().map(|k| columns[*k].to_string()).collect();
     output.extend(calls.iter().enumerate().map(|(place, (_, kind))| format!("x{place}:{kind}")));
     let calls = calls.iter().map(|(text, kind)| call(text, kind)).collect();
-    let operator = Operator::Aggregate { keys: keys.to_vec(), calls, time_key };
+    let (time_key, on_close) = (time.map(|time| time.0), time.is_some_and(|time| time.1));
+    let operator = Operator::Aggregate { keys: keys.to_vec(), calls, time_key, on_close };
     Subject::new(operator, &[(input, keys)], &output.join(" "))
 }
 
@@ -422,7 +425,7 @@ fn truths_are_counted_back() {
 #[test]
 fn s19_a_closed_time_is_forgotten_and_its_late_rows_are_dropped_and_counted() {
     check(
-        &with_time("t:timestamp k:text v:int8", &[0, 1], &[("sum(2)", "int8"), ("max(2)", "int8")], Some(0)),
+        &with_time("t:timestamp k:text v:int8", &[0, 1], &[("sum(2)", "int8"), ("max(2)", "int8")], Some((0, false))),
         "+ 10 a 1
          + 20 a 2
          + null a 3
