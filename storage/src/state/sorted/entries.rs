@@ -6,6 +6,7 @@
 use super::Entry;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Place;
 use std::ops::Bound;
 
 /// Above this many bytes a key's entries move to a tree: a packed piece is searched from its start, and moved on inserts.
@@ -38,6 +39,42 @@ impl State {
     fn removed(self) -> State {
         State { entry: Entry::default(), number: self.number, dirty: true }
     }
+}
+
+/// What becomes of an entry.
+#[derive(Clone, Copy)]
+enum Next {
+    /// What it was.
+    Same,
+    /// Nothing: it was removed, and the database has nothing of it.
+    Forget,
+    Keep(State),
+}
+
+impl Next {
+    fn entry(self) -> Entry {
+        match self {
+            Next::Keep(state) => state.entry,
+            Next::Same | Next::Forget => Entry::default(),
+        }
+    }
+}
+
+/// Changes an entry, if there is one: what it was, and what becomes of it.
+fn changed(old: Option<State>, change: impl FnOnce(&mut Entry)) -> (Entry, Next) {
+    let before = old.map_or_else(Entry::default, |state| state.entry);
+    let mut after = before;
+    change(&mut after);
+    if after.count == 0 {
+        after = Entry::default();
+    }
+    let number = old.map_or(NOT_STORED, |old| old.number);
+    let next = match before == after {
+        true => Next::Same,
+        false if after.count == 0 && number == NOT_STORED => Next::Forget,
+        false => Next::Keep(State { entry: after, number, dirty: true }),
+    };
+    (before, next)
 }
 
 /// The numbers that new entries of a key get. Those of removed entries are given again, so they do not run out.
@@ -147,15 +184,42 @@ impl Tree {
         }
     }
 
+    /// Changes an entry, in one search; gives it before and after.
+    fn update(&mut self, sub: &[u8], change: impl FnOnce(&mut Entry)) -> (Entry, Entry) {
+        match self.map.entry(SubKey::from_slice(sub)) {
+            Place::Vacant(place) => {
+                let (before, new) = changed(None, change);
+                if let Next::Keep(state) = new {
+                    place.insert(state);
+                    self.heap_bytes += heap_bytes(sub);
+                    self.note_dirty(sub);
+                }
+                (before, new.entry())
+            }
+            Place::Occupied(mut place) => {
+                let was_dirty = place.get().dirty;
+                let (before, new) = changed(Some(*place.get()), change);
+                match new {
+                    Next::Same => return (before, before),
+                    Next::Forget => {
+                        place.remove();
+                        self.heap_bytes -= heap_bytes(sub);
+                    }
+                    Next::Keep(state) => {
+                        *place.get_mut() = state;
+                        if !was_dirty {
+                            self.note_dirty(sub);
+                        }
+                    }
+                }
+                (before, new.entry())
+            }
+        }
+    }
+
     fn note_dirty(&mut self, sub: &[u8]) {
         self.heap_bytes += heap_bytes(sub);
         self.dirty.push(SubKey::from_slice(sub));
-    }
-
-    fn remove(&mut self, sub: &[u8]) {
-        if self.map.remove(sub).is_some() {
-            self.heap_bytes -= heap_bytes(sub);
-        }
     }
 
     fn memory_bytes(&self) -> usize {
@@ -240,40 +304,26 @@ impl Entries {
 
     /// Changes an entry; gives it before and after.
     pub(super) fn update(&mut self, sub: &[u8], change: impl FnOnce(&mut Entry)) -> (Entry, Entry) {
-        let place = if self.tree.is_none() { self.locate(sub) } else { Err(0) };
-        let old = match &self.tree {
-            None => place.ok().map(|(_, state)| state),
-            Some(tree) => tree.map.get(sub).copied(),
+        let (before, after) = match &mut self.tree {
+            None => self.update_packed(sub, change),
+            Some(tree) => tree.update(sub, change),
         };
-        let before = old.map_or_else(Entry::default, |state| state.entry);
-        let mut after = before;
-        change(&mut after);
-        if after.count == 0 {
-            after = Entry::default();
-        }
-        if before == after {
-            return (before, after);
-        }
         self.live = self.live + u32::from(after.count != 0) - u32::from(before.count != 0);
-        let number = old.map_or(NOT_STORED, |old| old.number);
-        let forget = after.count == 0 && old.is_some() && number == NOT_STORED;
-        let new = State { entry: after, number, dirty: true };
-        match (&mut self.tree, place) {
-            (None, Ok((at, _))) if forget => drop(self.packed.drain(at..at + HEAD_BYTES + sub.len())),
-            (None, Ok((at, _))) => write_state(&mut self.packed, at, new),
-            (None, Err(at)) => self.insert_packed(at, sub, new),
-            (Some(tree), _) if forget => tree.remove(sub),
-            (Some(tree), _) => match (tree.map.get_mut(sub), old) {
-                (Some(state), Some(old)) => {
-                    *state = new;
-                    if !old.dirty {
-                        tree.note_dirty(sub);
-                    }
-                }
-                _ => tree.insert(sub, new),
-            },
-        }
         (before, after)
+    }
+
+    fn update_packed(&mut self, sub: &[u8], change: impl FnOnce(&mut Entry)) -> (Entry, Entry) {
+        let place = self.locate(sub);
+        let old = place.ok().map(|(_, state)| state);
+        let (before, new) = changed(old, change);
+        match (place, new) {
+            (_, Next::Same) => return (before, before),
+            (Ok((at, _)), Next::Forget) => drop(self.packed.drain(at..at + HEAD_BYTES + sub.len())),
+            (Ok((at, _)), Next::Keep(new)) => write_state(&mut self.packed, at, new),
+            (Err(at), Next::Keep(new)) => self.insert_packed(at, sub, new),
+            (Err(_), Next::Forget) => {}
+        }
+        (before, new.entry())
     }
 
     /// Puts an entry into the packed piece, or all entries into a tree if they are too many for it.
@@ -430,8 +480,9 @@ impl Entries {
             let removed = tree.map.get(sub).filter(|state| state.dirty && state.entry.count == 0).copied();
             let Some(state) = removed else { return true };
             gone.push(state.number);
-            tree.remove(sub);
-            tree.heap_bytes -= heap_bytes(sub);
+            tree.map.remove(sub);
+            // Of the entry, and of its place in the list.
+            tree.heap_bytes -= 2 * heap_bytes(sub);
             false
         });
         for sub in dirty {
