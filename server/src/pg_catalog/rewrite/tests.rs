@@ -35,15 +35,15 @@ fn names_are_looked_up_and_oids_are_shown() {
     let check = |expr: &str, expected: &str| {
         assert_eq!(rewritten(&format!("SELECT {expr} AS x {from}")), format!("SELECT {expected} AS \"x\" {from}"));
     };
-    check("'pg_class'::pg_catalog.regclass", "_regclass_in('pg_class')");
+    check("'pg_class'::pg_catalog.regclass", "_regclass_shown(_regclass_in('pg_class'))");
     check("'pg_class'::regclass::oid", "_regclass_in('pg_class')");
-    check("c.oid::regclass", "_regclass_out(c.oid)");
+    check("c.oid::regclass", "_regclass_shown(c.oid)");
     check("c.oid::regclass::text", "CAST(_regclass_out(c.oid) AS TEXT)");
     check("c.reloftype::pg_catalog.regtype::pg_catalog.text", "CAST(_regtype_out(c.reloftype) AS TEXT)");
     check("CAST(CAST($1 AS REGCLASS) AS OID)", "_regclass_in($1)");
     check("c.relname::name", "CAST(c.relname AS TEXT)");
     check("'{a,b}'::text[]", "ARRAY['a', 'b']");
-    check("'pg_catalog.array_in'::regproc", "_regproc_name('pg_catalog.array_in')");
+    check("'pg_catalog.array_in'::regproc", "_regproc_shown('pg_catalog.array_in')");
 }
 
 #[test]
